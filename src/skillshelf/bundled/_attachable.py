@@ -95,6 +95,8 @@ class AttachableSkill:
         return cast(_FromSetting, cls).from_setting(setting)
 
 
+CHROMIUM = Program(("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"), "apt install chromium")
+
 ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill(
         "agentic-rag",
@@ -109,6 +111,14 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
         "authentication-gates",
         ("anyio", "httpx2"),
         takes="SITES",
+    ),
+    AttachableSkill(
+        "browser",
+        "browser.skill:BrowserSkill",
+        "browser",
+        ("anyio", "httpx2", "playwright"),
+        takes="HOSTS",
+        programs=(CHROMIUM,),
     ),
     AttachableSkill(
         "database",

@@ -68,6 +68,7 @@ EXTRAS = {
     "rag-neo4j": Extra("agentic-rag with Neo4j", ("neo4j",), is_skill=True),
     "rag-postgres": Extra("agentic-rag with PostgreSQL", ("psycopg",), is_skill=True),
     "authentication-gates": Extra("the skill authentication-gates", ("anyio", "httpx2"), is_skill=True),
+    "browser": Extra("the skill browser", ("anyio", "httpx2", "playwright"), is_skill=True),
     "database": Extra("the skill database", ("psycopg",), is_skill=True),
     "execution-debugging": Extra("the skill execution-debugging", (), is_skill=True),
     "pdf-extraction": Extra("the skill pdf-extraction", ("pdfplumber", "pypdfium2"), is_skill=True),

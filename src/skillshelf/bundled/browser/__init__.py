@@ -1,0 +1,5 @@
+"""Web pages in the system's Chromium, behind a proxy that keeps the network rules."""
+
+from skillshelf.bundled.browser._limits import BrowserLimits
+
+__all__ = ["BrowserLimits"]

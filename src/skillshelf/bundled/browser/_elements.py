@@ -1,0 +1,237 @@
+"""Pages as text with numbered elements, and elements found again by their number."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Error, Frame, Locator, Page
+
+from skillshelf.bundled.browser._chromium import ENGINE
+from skillshelf.bundled.browser._errors import (
+    PageChangedError,
+    StaleElementError,
+    UnknownElementError,
+    WrongElementError,
+)
+from skillshelf.bundled.browser._limits import BrowserLimits
+from skillshelf.text import clean_line, clip, quote_for_model, show_controls, text_for_model
+
+_READ_SECONDS = 3.0
+"""The time for one frame. The rest of it is left out then."""
+_FRAME_SECONDS = 5.0
+"""The time for a frame inside the page. One that does not answer is left out."""
+_MIN_FRAME_SIDE = 30
+"""Pixels. Smaller frames are there to count visitors."""
+_MAX_URL = 200
+_READ_SCHEMES = ("http:", "https:", "about:", "blob:", "data:")
+"""Of frames. One that was refused has an address of Chromium's own, and nothing to read."""
+_MAX_REMEMBERED = 20_000
+"""Elements of a page that is loaded again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A numbered element of a page."""
+
+    number: int
+    frame: Frame
+    document: str
+    """Which document it is in. A page that was loaded again is another one."""
+    url: str
+    print: Mapping[str, Any]
+    """Its fingerprint, by which it is found again: role, name, test id, row and more."""
+
+    @property
+    def name(self) -> str:
+        return str(self.print["name"])
+
+    def __str__(self) -> str:
+        return f"{self.number} ({self.print['role']} {quote_for_model(self.name)})"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundElement:
+    """An element as it is now."""
+
+    element: Element
+    locator: Locator
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WholeText:
+    """The text of a page, as far as it was read."""
+
+    document: str
+    title: str
+    media_type: str
+    text: str
+    missing: list[str]
+    """What is not in it, in sentences."""
+    width: int
+    height: int
+
+    def cut(self, offset: int, length: int) -> tuple[str, int]:
+        """Return the part from an offset on, and the offset of the next part; 0 if it is the last. Lines stay whole."""
+        if offset and offset >= len(self.text):
+            raise PageChangedError(
+                f"The page has {len(self.text):,} characters: there is nothing at {offset:,}. Read it from the start."
+            )
+        end = offset + length
+        if end >= len(self.text):
+            return self.text[offset:], 0
+        line_end = self.text.rfind("\n", offset + length // 2, end)
+        if line_end != -1:
+            end = line_end + 1
+        return self.text[offset:end], end
+
+
+@dataclass(slots=True)
+class PageReader:
+    """Reads pages, and remembers the elements that it numbered. A number never means another element later."""
+
+    limits: BrowserLimits
+    _elements: dict[int, Element] = field(default_factory=dict)
+    _document: str = ""
+    _url: str = ""
+    _next_number: int = 1
+
+    async def read(self, page: Page) -> WholeText:
+        """Read the page and its frames."""
+        main = await self._read_frame(page.main_frame, self.limits.page_characters, self.limits.seconds)
+        url = _without_fragment(page.url)
+        if main["document"] != self._document and url != self._url:
+            self._elements = {}
+        self._document = main["document"]
+        self._url = url
+        self._remember(page.main_frame, main)
+
+        texts = [main["text"]]
+        missing: list[str] = []
+        is_whole = main["isWhole"]
+        room = self.limits.page_characters - len(main["text"])
+        frames = await _find_shown_frames(page)
+        for frame in frames[: self.limits.frames]:
+            if room <= 0:
+                is_whole = False
+                break
+            try:
+                answer = await self._read_frame(frame, room, _FRAME_SECONDS)
+            except Error:  # it went away, or its own scripts keep it busy
+                missing.append(f"The frame {clip(frame.url, _MAX_URL)} could not be read.")
+                continue
+            if answer["text"]:
+                self._remember(frame, answer)
+                texts.append(f"--- frame {clip(frame.url, _MAX_URL)} ---\n{answer['text']}")
+                room -= len(answer["text"])
+            is_whole = is_whole and answer["isWhole"]
+
+        if not is_whole:
+            missing.append("The page is longer than what is read of it: the rest is left out.")
+        if len(frames) > self.limits.frames:
+            missing.append(f"Only {self.limits.frames} of {len(frames)} frames were read.")
+        return WholeText(
+            document=main["document"],
+            title=clean_line(main["title"]),
+            media_type=main["type"],
+            text=show_controls(text_for_model("\n\n".join(filter(None, texts)))),
+            missing=missing,
+            width=int(main["width"]),
+            height=int(main["height"]),
+        )
+
+    async def count_changes(self, page: Page) -> int:
+        """Return a number that grows with each change of the page."""
+        return int(await _ask(page.main_frame, "activity", {}, self.limits.seconds))
+
+    async def find(self, number: int, name: str) -> FoundElement:
+        """Return the element with this number and name, as it is now.
+
+        Raises UnknownElementError, WrongElementError and StaleElementError.
+        """
+        element = self._elements.get(number)
+        if element is None and not 0 < number < self._next_number:
+            raise UnknownElementError(f"There is no element {number}. Use the numbers that the last reading shows.")
+        if element is None or element.frame.is_detached():
+            raise StaleElementError(f"Element {number} was on another page. Call read_page for the present one.")
+        if not _is_same_name(name, element.name):
+            raise WrongElementError(
+                f"Element {element} has not the name {quote_for_model(clip(name, 100))}. Give number and name of one "
+                f"element, as the reading shows them."
+            )
+
+        argument = {"number": number, "print": element.print}
+        state = await _ask(element.frame, "inspect", argument, self.limits.seconds)
+        is_other_page = state["document"] != element.document and _without_fragment(element.frame.url) != element.url
+        if is_other_page:
+            raise StaleElementError(f"Element {element} was on another page. Call read_page for the present one.")
+        if state["twins"]:
+            raise StaleElementError(
+                f"Element {element} has changed, and {state['twins']} elements look like it now. Call read_page, and "
+                f"use the new numbers."
+            )
+        if not state["found"]:
+            raise StaleElementError(f"Element {element} is not on the page any more. Call read_page again.")
+        return FoundElement(element, element.frame.locator(_write_selector("find", argument)), state)
+
+    async def _read_frame(self, frame: Frame, characters: int, seconds: float) -> Any:
+        argument = {
+            "first": self._next_number,
+            "characters": characters,
+            "elements": self.limits.elements,
+            "seconds": _READ_SECONDS,
+        }
+        return await _ask(frame, "read", argument, seconds)
+
+    def _remember(self, frame: Frame, answer: Mapping[str, Any]) -> None:
+        self._next_number = max(self._next_number, int(answer["next"]))
+        url = _without_fragment(frame.url)
+        for entry in answer["elements"]:
+            number = int(entry["number"])
+            self._elements[number] = Element(number, frame, answer["document"], url, entry["print"])
+        for number in list(self._elements)[:-_MAX_REMEMBERED]:
+            del self._elements[number]
+
+
+async def _find_shown_frames(page: Page) -> list[Frame]:
+    """Return the frames of a page that are large enough to be read."""
+    shown: list[Frame] = []
+    for frame in page.frames:
+        if frame is page.main_frame or frame.is_detached() or not frame.url.startswith(_READ_SCHEMES):
+            continue
+        try:
+            box = await (await frame.frame_element()).bounding_box()
+        except Error:  # it went away meanwhile
+            continue
+        if box is not None and box["width"] >= _MIN_FRAME_SIDE and box["height"] >= _MIN_FRAME_SIDE:
+            shown.append(frame)
+    return shown
+
+
+async def _ask(frame: Frame, command: str, argument: Mapping[str, Any], seconds: float) -> Any:
+    """Return what `reader.js` answers."""
+    answer = await frame.locator(_write_selector(command, argument)).text_content(timeout=seconds * 1000)
+    return json.loads(answer or "null")
+
+
+def _write_selector(command: str, argument: Mapping[str, Any]) -> str:
+    # In hexadecimal, because names of a page may hold what means something in a selector.
+    return f"{ENGINE}={command}:{json.dumps(argument).encode().hex()}"
+
+
+def _is_same_name(given: str, name: str) -> bool:
+    """Return True if a name is the one that the reading shows, apart from spaces, quotes, letter case and its end."""
+    wanted = _simplify(given)
+    shown = _simplify(show_controls(text_for_model(name)))
+    if shown.endswith("…"):
+        return wanted.startswith(shown[:-1])
+    return wanted == shown
+
+
+def _simplify(name: str) -> str:
+    return " ".join(name.replace("\\", "").replace('"', "").split()).casefold()
+
+
+def _without_fragment(url: str) -> str:
+    return url.partition("#")[0]

@@ -1,0 +1,55 @@
+"""Why a page could not be loaded."""
+
+from urllib.parse import urlsplit
+
+from playwright.async_api import Error, Response
+
+from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
+from skillshelf.net import GuardedProxy
+
+_REASONS = {
+    "ABORTED": "the server sent no page: the address leads to a file, or to nothing",
+    "CERT_AUTHORITY_INVALID": "its certificate is not from an authority that the browser knows",
+    "CERT_COMMON_NAME_INVALID": "its certificate is for another host",
+    "CERT_DATE_INVALID": "its certificate has expired",
+    "CONNECTION_CLOSED": "the server ended the connection",
+    "CONNECTION_RESET": "the server ended the connection",
+    "EMPTY_RESPONSE": "the server answered with nothing",
+    "INVALID_HTTP_RESPONSE": "the server does not speak HTTP",
+    "SSL_PROTOCOL_ERROR": "the server does not speak HTTPS on this port",
+    "TOO_MANY_REDIRECTS": "it redirects in a circle",
+    "TUNNEL_CONNECTION_FAILED": "it cannot be reached",
+    "UNSAFE_REDIRECT": "it redirects to an address that is not a web page",
+}
+
+
+def explain_failure(code: str) -> str:
+    """Return in words what an error of Chromium's network means: `net::ERR_EMPTY_RESPONSE`."""
+    name = code.removeprefix("net::ERR_")
+    return _REASONS.get(name, name.replace("_", " ").lower() or "it cannot be loaded")
+
+
+async def find_refusal(proxy: GuardedProxy, url: str, response: Response | None) -> SkillError | None:
+    """Return why the proxy did not pass on the request for a page, or None if it did.
+
+    Over HTTP, the browser takes the proxy's own words for the page. Over HTTPS it shows nothing of them, and the latest
+    refusal of the host is the reason.
+    """
+    if response is not None and response.status in (403, 502):
+        body = await _read_body(response)
+        for refusal in reversed(proxy.refusals):
+            if str(refusal) == body:
+                return refusal
+        return None
+    host = urlsplit(url).hostname
+    for refusal in reversed(proxy.refusals):
+        if isinstance(refusal, AddressRefusedError | FetchFailedError) and refusal.target == host:
+            return refusal
+    return None
+
+
+async def _read_body(response: Response) -> str:
+    try:
+        return await response.text()
+    except (Error, UnicodeDecodeError):  # the page has gone on, or the body is not text
+        return ""

@@ -1,0 +1,371 @@
+"""The one page that the browser shows, and what a model can do with it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from playwright.async_api import Error, FloatRect, Page, Response
+from playwright.async_api import TimeoutError as PlaywrightTimeout
+
+from skillshelf.bundled.browser._chromium import RunningChromium
+from skillshelf.bundled.browser._elements import FoundElement, PageReader, WholeText
+from skillshelf.bundled.browser._errors import (
+    BrowserClosedError,
+    BrowserError,
+    ElementNotUsableError,
+    NoPageError,
+    NotAPageError,
+    PageCrashedError,
+    PageHangsError,
+    PageTimeoutError,
+    PageUnreachableError,
+    ValueRefusedError,
+)
+from skillshelf.bundled.browser._failures import explain_failure, find_refusal
+from skillshelf.bundled.browser._happenings import Happenings
+from skillshelf.bundled.browser._limits import BrowserLimits
+from skillshelf.bundled.browser._results import NOTICE, FieldChange, PageReading
+from skillshelf.errors import FetchFailedError
+from skillshelf.results import Image
+from skillshelf.text import clip, closest_names, count_noun, quote_for_model
+
+_CLOSE_SECONDS = 5.0
+_QUIET_CHECKS = 3
+_MAX_CHECKS = 30
+_SECONDS_BETWEEN_CHECKS = 0.1
+_MAX_PNG = 2_000_000
+_MAX_URL = 500
+_READABLE = ("text/", "image/", "application/xhtml+xml", "application/xml", "application/json", "image/svg+xml")
+_TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider"})
+
+
+class Tab:
+    """A tab of the browser. One call uses it at a time."""
+
+    def __init__(self, chromium: RunningChromium, limits: BrowserLimits) -> None:
+        self._chromium = chromium
+        self._limits = limits
+        self._happenings = Happenings(chromium.context, limits)
+        self._reader = PageReader(limits)
+        self._page: Page | None = None
+        self._last: WholeText | None = None
+
+    # -- calls
+
+    async def open(self, url: str) -> PageReading:
+        """Go to an address. Raises AddressRefusedError and BrowserError."""
+        self._chromium.proxy.rules.check_scheme(url)
+        self._happenings.begin_call(accepts_dialogs=False)
+        if self._page is None:
+            self._page = await self._chromium.context.new_page()
+            self._happenings.watch(self._page)
+        page = self._page
+        await self._navigate(page, url, lambda: page.goto(url, wait_until="commit", timeout=self._navigation_timeout))
+        return await self._arrive(page)
+
+    async def read(self, offset: int) -> PageReading:
+        """Read the page, from the start or the next part of the last reading."""
+        page = self._begin()
+        if offset > 0 and self._last is not None:
+            return self._report(page, self._last, offset)
+        return await self._arrive(page)
+
+    async def click(self, number: int, name: str, *, accepts_dialogs: bool) -> PageReading:
+        """Click on an element."""
+        page = self._begin(accepts_dialogs=accepts_dialogs)
+        found = await self._reader.find(number, name)
+        _check_usable(found)
+        await self._act(found, lambda: found.locator.click(timeout=self._action_timeout))
+        return await self._arrive(page)
+
+    async def fill(self, number: int, name: str, text: str) -> FieldChange:
+        """Replace the content of a field."""
+        page = self._begin()
+        found = await self._reader.find(number, name)
+        _check_usable(found)
+        _check_takes_text(found)
+        await self._act(found, lambda: found.locator.fill(text, timeout=self._action_timeout), value=text)
+        change = await self._report_change(page, number, name)
+        is_readable = found.state["tag"] in ("INPUT", "TEXTAREA") and found.state["type"] != "password"
+        if text and is_readable and not change["value"]:
+            raise _refuse_value(found, text)
+        return change
+
+    async def choose(self, number: int, name: str, option: str) -> FieldChange:
+        """Choose an option of a list by its text."""
+        page = self._begin()
+        found = await self._reader.find(number, name)
+        _check_usable(found)
+        if found.state["tag"] != "SELECT":
+            raise ElementNotUsableError(
+                f"Element {found.element} is not a list of the browser's own. Click on it, read the page, and click on "
+                f"the option."
+            )
+        options: list[str] = found.state["options"]
+        if option not in options:
+            close = closest_names(option, options) or tuple(options[:20])
+            raise ValueRefusedError(
+                f"Element {found.element} has no option {quote_for_model(clip(option, 100))}. "
+                f"There are: {', '.join(map(quote_for_model, close))}."
+            )
+        await self._act(
+            found, lambda: found.locator.select_option(label=option, timeout=self._action_timeout), value=option
+        )
+        return await self._report_change(page, number, name)
+
+    async def press(self, key: str) -> PageReading:
+        """Press a key. The element that has the focus gets it."""
+        page = self._begin()
+        await page.keyboard.press(key)
+        return await self._arrive(page)
+
+    async def go_back(self) -> PageReading:
+        """Go to the page before this one."""
+        page = self._begin()
+        response = await self._navigate(
+            page, page.url, lambda: page.go_back(wait_until="commit", timeout=self._navigation_timeout)
+        )
+        if response is None and page.url == "about:blank":
+            raise NoPageError("There is no page before this one.")
+        return await self._arrive(page)
+
+    async def take_picture(self, *, whole_page: bool) -> list[str | Image]:
+        """Return a picture of the page, and what it shows."""
+        page = self._begin()
+        area: FloatRect | None = None
+        shown = "The visible part"
+        if whole_page:
+            self._last = await self._reader.read(page)
+            height = min(self._last.height, self._limits.image_height)
+            area = {"x": 0, "y": 0, "width": page_width(page), "height": height}
+            shown = f"The first {height:,} of {self._last.height:,} pixels"
+            if height == self._last.height:
+                shown = "The whole"
+        timeout = self._limits.load_seconds * 1000
+        data = await page.screenshot(full_page=whole_page, clip=area, scale="css", timeout=timeout)
+        media_type = "image/png"
+        if len(data) > _MAX_PNG:
+            data = await page.screenshot(
+                full_page=whole_page, clip=area, scale="css", timeout=timeout, type="jpeg", quality=60
+            )
+            media_type = "image/jpeg"
+        return [f"{shown} of {clip(page.url, _MAX_URL)}. {NOTICE}", Image(data, media_type)]
+
+    # -- failures
+
+    async def drop_page(self) -> None:
+        """Close the page, however it is. The next one starts afresh, with the same cookies."""
+        page = self._page
+        self._page = None
+        self._last = None
+        if page is not None:
+            with suppress(Error, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await page.close()
+
+    async def translate(self, error: Exception) -> Exception:
+        """Return the error that explains an error of Playwright's. The page is closed if it is of no more use."""
+        self._happenings.take_events()  # they belong to a result that there is not
+        if not isinstance(error, Error | TimeoutError):
+            return error
+        if not self._chromium.browser.is_connected():
+            return BrowserClosedError("The browser has crashed, or was ended by another program.")
+        if self._happenings.is_flood:
+            await self.drop_page()
+            return PageHangsError("The page opened one dialog or window after the other, and was closed.")
+        if self._happenings.has_crashed:
+            await self.drop_page()
+            return PageCrashedError(
+                f"The page crashed, or took more than the {self._limits.memory_megabytes:,} MB of memory that the "
+                f"browser may have. It was closed."
+            )
+        if isinstance(error, PlaywrightTimeout | TimeoutError):
+            await self.drop_page()
+            return PageHangsError("The page does not respond: its own scripts keep it busy. It was closed.")
+        if self._page is not None and self._page.is_closed():
+            await self.drop_page()
+            return NoPageError("The page closed itself.")
+        return BrowserError(f"The browser could not do this: {clip(error.message.splitlines()[0], 300)}.")
+
+    # -- steps
+
+    @property
+    def _navigation_timeout(self) -> float:
+        """Milliseconds. The rest of the time is for the page's content."""
+        return self._limits.seconds * 1000 * 2 / 3
+
+    @property
+    def _action_timeout(self) -> float:
+        """Milliseconds."""
+        return self._limits.action_seconds * 1000
+
+    def _begin(self, *, accepts_dialogs: bool = False) -> Page:
+        if self._page is None or self._page.is_closed():
+            raise NoPageError("No page is open. Call open_page first.")
+        self._happenings.begin_call(accepts_dialogs=accepts_dialogs)
+        return self._page
+
+    async def _navigate(self, page: Page, url: str, go: Callable[[], Awaitable[Response | None]]) -> Response | None:
+        shown = quote_for_model(clip(url, _MAX_URL))
+        before = page.url
+        try:
+            return await go()
+        except PlaywrightTimeout:
+            await self.drop_page()
+            seconds = count_noun(round(self._navigation_timeout / 1000), "second")
+            raise PageTimeoutError(f"{shown} did not begin to answer within {seconds}.") from None
+        except Error:
+            happenings = self._happenings
+            if happenings.is_flood or happenings.has_crashed or page.is_closed():
+                raise
+            # What came of it, Chromium says a moment later: its error page, a file, or where the page went instead.
+            await _wait_until(lambda: bool(happenings.offered_file) or page.url != before)
+            if happenings.offered_file:
+                file = quote_for_model(clip(happenings.offered_file, 200))
+                raise NotAPageError(f"{shown} is a file to download ({file}), not a page.") from None
+            if page.url != before and not page.url.startswith("chrome-error:"):
+                return None
+            await self._raise_failure(url)
+            raise
+
+    async def _raise_failure(self, url: str) -> None:
+        """Raise why the page could not be loaded, if that is known."""
+        refusal = await find_refusal(self._chromium.proxy, url, self._happenings.response)
+        if isinstance(refusal, FetchFailedError):
+            raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {refusal.reason}.") from None
+        if refusal is not None:
+            raise refusal from None
+        if self._happenings.failure is not None:
+            reason = explain_failure(self._happenings.failure)
+            raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {reason}.") from None
+
+    async def _act(self, found: FoundElement, act: Callable[[], Awaitable[object]], value: str = "") -> None:
+        """Do something with an element. Raises ElementNotUsableError, which says what is in the way."""
+        try:
+            await act()
+        except PlaywrightTimeout:
+            again = await self._reader.find(found.element.number, found.element.name)
+            _check_usable(again)
+            if again.state["coveredBy"]:
+                raise ElementNotUsableError(
+                    f"Element {found.element} is covered by {quote_for_model(again.state['coveredBy'])}. Close what "
+                    f"lies over it first."
+                ) from None
+            raise ElementNotUsableError(
+                f"Element {found.element} cannot be used: it is not in view, or it moves."
+            ) from None
+        except Error:
+            happenings = self._happenings
+            if happenings.has_crashed or happenings.is_flood or not value:
+                raise
+            raise _refuse_value(found, value) from None
+
+    async def _arrive(self, page: Page) -> PageReading:
+        """Wait until the page has calmed down, read it, and return its first part."""
+        await self._wait_for_load(page)
+        await self._wait_for_quiet(page)
+        response = self._happenings.response
+        if page.url.startswith("chrome-error:") or (response is not None and response.status in (403, 502)):
+            await self._raise_failure(response.url if response is not None else self._happenings.failed_url)
+        if page.url.startswith("chrome-error:"):
+            raise PageUnreachableError("The page could not be loaded.")
+
+        self._last = await self._reader.read(page)
+        if not self._last.media_type.startswith(_READABLE):
+            url = page.url
+            await self.drop_page()
+            raise NotAPageError(f"{quote_for_model(clip(url, _MAX_URL))} is {self._last_type(response)}, not a page.")
+        return self._report(page, self._last, 0)
+
+    def _last_type(self, response: Response | None) -> str:
+        media_type = response.headers.get("content-type", "") if response is not None else ""
+        return clip(media_type.partition(";")[0].strip(), 100) or "a file"
+
+    async def _wait_for_load(self, page: Page) -> None:
+        try:
+            await page.wait_for_load_state("load", timeout=self._limits.load_seconds * 1000)
+        except PlaywrightTimeout:
+            seconds = count_noun(round(self._limits.load_seconds), "second")
+            self._happenings.note(f"The page was still loading after {seconds}: parts may be missing.")
+
+    async def _wait_for_quiet(self, page: Page) -> None:
+        """Wait until the page has not changed for a while and waits for nothing; not for ever."""
+        quiet = 0
+        last: tuple[str, int] | None = None
+        for _ in range(_MAX_CHECKS):
+            state = page.url, await self._reader.count_changes(page)
+            quiet = quiet + 1 if state == last and not self._happenings.is_loading else 0
+            if quiet == _QUIET_CHECKS:
+                return
+            last = state
+            await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
+
+    def _report(self, page: Page, whole: WholeText, offset: int) -> PageReading:
+        text, next_offset = whole.cut(max(offset, 0), self._limits.characters)
+        response = self._happenings.response
+        return PageReading(
+            notice=NOTICE,
+            url=clip(page.url, _MAX_URL),
+            title=whole.title,
+            status=response.status if response is not None else None,
+            text=text,
+            is_whole=not next_offset,
+            next_offset=next_offset,
+            events=[*self._happenings.take_events(), *whole.missing],
+        )
+
+    async def _report_change(self, page: Page, number: int, name: str) -> FieldChange:
+        await self._wait_for_quiet(page)
+        found = await self._reader.find(number, name)
+        return FieldChange(
+            notice=NOTICE,
+            url=clip(page.url, _MAX_URL),
+            element=number,
+            name=found.element.name,
+            value=str(found.state["value"]),
+            events=self._happenings.take_events(),
+        )
+
+
+async def _wait_until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so, or for a second."""
+    for _ in range(20):
+        if is_so():
+            return
+        await asyncio.sleep(0.05)
+
+
+def page_width(page: Page) -> float:
+    """Return the width of a page's window."""
+    size = page.viewport_size
+    assert size is not None
+    return size["width"]
+
+
+def _refuse_value(found: FoundElement, value: str) -> ValueRefusedError:
+    kind = found.state["type"] or "text"
+    return ValueRefusedError(
+        f"Element {found.element} does not take {quote_for_model(clip(value, 100))}: it is a field for {kind}."
+    )
+
+
+def _check_usable(found: FoundElement) -> None:
+    """Raise ElementNotUsableError if the element cannot be used by anyone now."""
+    if found.state["isDisabled"]:
+        raise ElementNotUsableError(f"Element {found.element} is disabled. Something else must be done first.")
+    if not found.state["hasArea"] and not found.state["hasLabel"]:
+        raise ElementNotUsableError(f"Element {found.element} is not visible now.")
+
+
+def _check_takes_text(found: FoundElement) -> None:
+    """Raise ElementNotUsableError if the element is not a field for text."""
+    element = found.element
+    role = found.state["role"]
+    if role == "file":
+        raise ElementNotUsableError(f"Element {element} wants a file of this machine. Files cannot be given to a page.")
+    if found.state["tag"] == "SELECT":
+        raise ElementNotUsableError(f"Element {element} is a list. Use choose_option.")
+    if role not in _TEXT_ROLES:
+        raise ElementNotUsableError(f"Element {element} is not a field for text. Use click_element.")
+    if found.state["isReadOnly"]:
+        raise ElementNotUsableError(f"Element {element} is read-only.")
