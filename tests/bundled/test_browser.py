@@ -3,7 +3,6 @@
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def skill(site: Site) -> Iterator[BrowserSkill]:
 @pytest.fixture(scope="module")
 def hasty(site: Site) -> Iterator[BrowserSkill]:
     """A browser that does not wait long for what will not come."""
-    skill = make_skill(site, replace(PATIENT, action_seconds=1, load_seconds=2))
+    skill = make_skill(site, PATIENT._replace(action_seconds=1, load_seconds=2))
     yield skill
     call(skill, "close_browser")
 

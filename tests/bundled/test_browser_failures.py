@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -192,7 +191,7 @@ def test_a_page_that_cannot_be_loaded_says_why(site: Stage) -> None:
 def test_a_browser_that_has_fetched_too_much_says_so(site: Stage) -> None:
     """A new one starts from nothing."""
     site.pages["/large"] = send(b"x" * 3_000_000, Content_Type="text/plain")
-    with open_browser(site, replace(PATIENT, traffic_megabytes=1, load_seconds=2)) as skill:
+    with open_browser(site, PATIENT._replace(traffic_megabytes=1, load_seconds=2)) as skill:
         assert len(call(skill, "open_page", url=site.url("/large"))["text"]) > 0
         with pytest.raises(errors.PageUnreachableError, match="too many bytes"):
             call(skill, "open_page", url=site.url("/"))
@@ -329,7 +328,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 def test_a_browser_that_is_not_used_ends(site: Stage) -> None:
     """And starts again when it is needed."""
-    with open_browser(site, replace(PATIENT, idle_seconds=0.1)) as skill:
+    with open_browser(site, PATIENT._replace(idle_seconds=0.1)) as skill:
         for _ in range(2):
             call(skill, "open_page", url=site.url("/"))
             wait_until(lambda: count_browser_threads() == 0)

@@ -1,10 +1,10 @@
 """How much a page may take. Whoever made it may have meant it to take everything."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class BrowserLimits:
+# Not a dataclass, which takes half of the millisecond that attaching a skill may take.
+class BrowserLimits(NamedTuple):
     """Limits on the browser and on each call."""
 
     seconds: float = 30.0

@@ -35,7 +35,8 @@ _MAX_CHECKS = 30
 _SECONDS_BETWEEN_CHECKS = 0.1
 _MAX_PNG = 2_000_000
 _MAX_URL = 500
-_READABLE = ("text/", "image/", "application/xhtml+xml", "application/xml", "application/json", "image/svg+xml")
+_READABLE = ("text/", "image/", "application/xhtml+xml", "application/xml", "application/json")
+"""Types of documents that Chromium shows as they are."""
 _TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider"})
 
 
@@ -137,7 +138,7 @@ class Tab:
         if whole_page:
             self._last = await self._reader.read(page)
             height = min(self._last.height, self._limits.image_height)
-            area = {"x": 0, "y": 0, "width": page_width(page), "height": height}
+            area = {"x": 0, "y": 0, "width": _get_width(page), "height": height}
             shown = f"The first {height:,} of {self._last.height:,} pixels"
             if height == self._last.height:
                 shown = "The whole"
@@ -274,12 +275,8 @@ class Tab:
         if not self._last.media_type.startswith(_READABLE):
             url = page.url
             await self.drop_page()
-            raise NotAPageError(f"{quote_for_model(clip(url, _MAX_URL))} is {self._last_type(response)}, not a page.")
+            raise NotAPageError(f"{quote_for_model(clip(url, _MAX_URL))} is {_describe_type(response)}, not a page.")
         return self._report(page, self._last, 0)
-
-    def _last_type(self, response: Response | None) -> str:
-        media_type = response.headers.get("content-type", "") if response is not None else ""
-        return clip(media_type.partition(";")[0].strip(), 100) or "a file"
 
     async def _wait_for_load(self, page: Page) -> None:
         try:
@@ -335,11 +332,16 @@ async def _wait_until(is_so: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
-def page_width(page: Page) -> float:
+def _get_width(page: Page) -> float:
     """Return the width of a page's window."""
     size = page.viewport_size
     assert size is not None
     return size["width"]
+
+
+def _describe_type(response: Response | None) -> str:
+    media_type = response.headers.get("content-type", "") if response is not None else ""
+    return clip(media_type.partition(";")[0].strip(), 100) or "a file"
 
 
 def _refuse_value(found: FoundElement, value: str) -> ValueRefusedError:

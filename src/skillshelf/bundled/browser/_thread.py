@@ -29,9 +29,11 @@ class SharedBrowser:
     """
 
     def __init__(
-        self, rules: NetworkRules, limits: BrowserLimits, program: str | None = None, sandbox: bool | None = None
+        self, rules: NetworkRules | None, limits: BrowserLimits, program: str | None, sandbox: bool | None
     ) -> None:
-        self._create_thread: Callable[[], BrowserThread] = partial(BrowserThread, rules, limits, program, sandbox)
+        self._create_thread: Callable[[], BrowserThread] = partial(
+            BrowserThread, rules or NetworkRules(), limits, program, sandbox
+        )
         self._lock = threading.Lock()
         self._threads: list[BrowserThread] = []
         """The running one, if there is one."""

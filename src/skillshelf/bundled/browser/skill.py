@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import ClosedBrowser, FieldChange, PageReading
 from skillshelf.errors import MissingExtraError
-from skillshelf.net import NetworkRules
 from skillshelf.results import Image
 from skillshelf.skill import BaseSkill, Permission, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.browser._thread import SharedBrowser
+    from skillshelf.net import NetworkRules
 
 Key = Literal[
     "Enter", "Escape", "Tab", "Space", "Backspace", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp",
@@ -57,7 +57,7 @@ class BrowserSkill(BaseSkill):
         self,
         allowed_hosts: Iterable[str] = (),
         *,
-        rules: NetworkRules | None = None,
+        rules: "NetworkRules | None" = None,
         limits: BrowserLimits | None = None,
         program: str | None = None,
         sandbox: bool | None = None,
@@ -66,9 +66,14 @@ class BrowserSkill(BaseSkill):
 
         `allowed_hosts` may be on this machine or in a private network: `localhost:8000`. `rules` replaces them.
         `program` is the path of Chromium, by default the system's. `sandbox` is Chromium's own; by default it is on,
-        except for root, as whom Chromium does not run with it.
+        except for root, as whom Chromium does not run with it. Raises SettingsError for what is not a host.
         """
-        self._rules = rules or NetworkRules.allowing(allowed_hosts)
+        hosts = list(allowed_hosts)
+        if rules is None and hosts:
+            from skillshelf.net import NetworkRules
+
+            rules = NetworkRules.allowing(hosts)
+        self._rules = rules
         self._limits = limits or BrowserLimits()
         self._program = program
         self._sandbox = sandbox
