@@ -152,10 +152,10 @@ def test_a_long_page_comes_in_parts(skill: BrowserSkill, site: Site) -> None:
         assert len(part["text"]) <= PATIENT.characters
         assert part["text"].endswith("\n")
         text += part["text"]
-        part = call(skill, "read_page", offset=part["next_offset"])
+        part = call(skill, "read_open_page", offset=part["next_offset"])
     assert (text + part["text"]).split("\n\n") == [f"Paragraph {number}" for number in range(2_000)]
     with pytest.raises(errors.PageChangedError, match=r"nothing at 999,999.*'selectors\.md'"):
-        call(skill, "read_page", offset=999_999)
+        call(skill, "read_open_page", offset=999_999)
 
 
 def test_a_page_with_100_000_elements_is_read_to_a_bound(skill: BrowserSkill, site: Site) -> None:
@@ -182,7 +182,7 @@ def test_passwords_are_not_read(skill: BrowserSkill, site: Site) -> None:
     change = call(skill, "fill_field", element=number, name="Password", text="correct horse")
     assert change["value"] == ""
     assert "hunter2" not in str(reading)
-    assert "correct horse" not in str(call(skill, "read_page"))
+    assert "correct horse" not in str(call(skill, "read_open_page"))
 
 
 # -- using ------------------------------------------------------------------------------------------------------------
@@ -308,8 +308,8 @@ def test_a_number_survives_small_changes(change: str, skill: BrowserSkill, site:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("target.remove()", "is not on the page any more. Call read_page again"),
-        ("target.outerHTML = target.outerHTML.repeat(2)", "2 elements look like it now. Call read_page"),
+        ("target.remove()", "is not on the page any more. Call read_open_page again"),
+        ("target.outerHTML = target.outerHTML.repeat(2)", "2 elements look like it now. Call read_open_page"),
         ("target.hidden = true", "is not on the page any more"),
     ],
 )
@@ -321,7 +321,7 @@ def test_a_number_whose_element_is_in_doubt_is_stale(
     click(skill, page, "Change")
     with pytest.raises(errors.StaleElementError, match=f"{message}.*'selectors\\.md'"):
         click(skill, page, "Save")
-    assert "Saved" not in call(skill, "read_page")["text"]
+    assert "Saved" not in call(skill, "read_open_page")["text"]
 
 
 def test_buttons_of_one_name_are_told_apart_by_their_row(skill: BrowserSkill, site: Site) -> None:

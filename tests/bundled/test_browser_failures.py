@@ -121,7 +121,7 @@ def test_a_page_that_takes_everything_is_closed(harm: str, hasty: BrowserSkill, 
     with pytest.raises(error, match=r"closed\. Load the reference 'error_codes\.md'"):
         call(hasty, "open_page", url=site.url("/harm"))
     with pytest.raises(errors.NoPageError, match="Call open_page"):
-        call(hasty, "read_page")
+        call(hasty, "read_open_page")
     check_goes_on(hasty, site)
 
 
@@ -134,7 +134,7 @@ def test_a_page_that_crashed_is_reported(site: Stage) -> None:
             if b"--type=renderer" in read_command(pid):
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(errors.PageCrashedError, match="The page crashed"):
-            call(skill, "read_page")
+            call(skill, "read_open_page")
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
 
 
@@ -147,7 +147,7 @@ def test_a_browser_that_was_killed_starts_again(site: Stage) -> None:
             if b"--remote-debugging-pipe" in read_command(pid) and b"--type=" not in read_command(pid):
                 os.kill(pid, signal.SIGKILL)
         with pytest.raises(errors.BrowserError):
-            call(skill, "read_page")
+            call(skill, "read_open_page")
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
 
 

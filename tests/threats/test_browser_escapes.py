@@ -129,7 +129,7 @@ def test_scripts_of_a_page_do_not_reach_this_machine(
         </script>""",
     )
     while reading["text"] == "waiting":
-        reading = call(skill, "read_page")
+        reading = call(skill, "read_open_page")
     assert reading["text"] == "kept"
     canary.check_silence()
 

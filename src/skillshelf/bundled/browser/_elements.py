@@ -154,7 +154,7 @@ class PageReader:
         if element is None and not 0 < number < self._next_number:
             raise UnknownElementError(f"There is no element {number}. Use the numbers that the last reading shows.")
         if element is None or element.frame.is_detached():
-            raise StaleElementError(f"Element {number} was on another page. Call read_page for the present one.")
+            raise StaleElementError(f"Element {number} was on another page. Call read_open_page for the present one.")
         if not _is_same_name(name, element.name):
             raise WrongElementError(
                 f"Element {element} has not the name {quote_for_model(clip(name, 100))}. Give number and name of one "
@@ -165,14 +165,14 @@ class PageReader:
         state = await _ask(element.frame, "inspect", argument, self.limits.seconds)
         is_other_page = state["document"] != element.document and _without_fragment(element.frame.url) != element.url
         if is_other_page:
-            raise StaleElementError(f"Element {element} was on another page. Call read_page for the present one.")
+            raise StaleElementError(f"Element {element} was on another page. Call read_open_page for the present one.")
         if state["twins"]:
             raise StaleElementError(
-                f"Element {element} has changed, and {state['twins']} elements look like it now. Call read_page, and "
-                f"use the new numbers."
+                f"Element {element} has changed, and {state['twins']} elements look like it now. Call read_open_page, "
+                f"and use the new numbers."
             )
         if not state["found"]:
-            raise StaleElementError(f"Element {element} is not on the page any more. Call read_page again.")
+            raise StaleElementError(f"Element {element} is not on the page any more. Call read_open_page again.")
         return FoundElement(element, element.frame.locator(_write_selector("find", argument)), state)
 
     async def _read_frame(self, frame: Frame, characters: int, seconds: float) -> Any:

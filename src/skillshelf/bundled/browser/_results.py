@@ -16,7 +16,7 @@ class PageReading(TypedDict):
     """The server's answer: 200 is a page as it should be. None if it is not known."""
     text: str
     is_whole: bool
-    """False if there is more text. Then call read_page with the next one."""
+    """False if there is more text. Then call read_open_page with the next one."""
     next_offset: int
     events: list[str]
     """What happened meanwhile: dialogs, windows and files that were refused, parts that are missing."""
