@@ -1,5 +1,6 @@
 """The skill `agentic-rag`: documents below a folder, and how the passages of all sources are put together."""
 
+import asyncio
 import json
 import os
 import sys
@@ -202,6 +203,20 @@ def test_a_source_that_fails_is_reported_beside_the_others(handbook: Path) -> No
     assert found["evidence"]
     with pytest.raises(SkillError, match=r"No source could be asked\. broken: It is on fire\."):
         call(open_skill(broken), "gather", question="refunds")
+
+
+def test_a_source_that_never_answers_holds_up_no_other() -> None:
+    """It is reported like one that fails."""
+
+    class Silent(Fixed):
+        async def search(self, question: str, limit: int) -> Sequence[Passage]:
+            await asyncio.Event().wait()
+            return []
+
+    skill = open_skill(Fixed("zoo", "Walruses sleep on the ice."), Silent("silent"), seconds=0.2)
+    found = call(skill, "gather", question="walruses")
+    assert found["failures"] == ["silent: there was no answer within 0.2 seconds."]
+    assert len(found["evidence"]) == 1
 
 
 def test_a_passage_cannot_pass_for_another() -> None:

@@ -9,6 +9,7 @@ from skillshelf.bundled.agentic_rag._errors import (
     EmptyQuestionError,
     NothingFoundError,
     RagError,
+    SourceFailedError,
     SourceMissingError,
 )
 from skillshelf.bundled.agentic_rag._graphs import find_graph_passages
@@ -21,6 +22,8 @@ from skillshelf.search import SearchText, TextSearch
 from skillshelf.tokens import estimate
 
 _PER_SOURCE = 20
+_MAX_QUESTION = 2_000
+"""Characters that the sources get. A longer question is a document."""
 _COMPARED = 2
 """How much the comparison with the question counts, beside the order that a source gave."""
 _TRUSTED = 3
@@ -48,6 +51,7 @@ async def ask_sources(sources: Sources, question: str, seconds: float) -> Answer
     """Ask all sources at the same time. One that fails, or takes too long, is reported and holds up no other."""
     if not question.strip():
         raise EmptyQuestionError("There is no question.")
+    question = question[:_MAX_QUESTION]
     searched: list[PassageSource] = [*sources.documents]
     if sources.web is not None:
         searched.append(sources.web)
@@ -77,6 +81,8 @@ async def _ask(name: str, ask: Ask, seconds: float) -> Answer:
             return Answer(await ask())
     except TimeoutError:
         return Answer(failure=f"{name}: there was no answer within {seconds:g} seconds.")
+    except SourceFailedError as error:  # it names the source itself
+        return Answer(failure=str(error))
     except SkillError as error:
         return Answer(failure=f"{name}: {error}")
 

@@ -1,5 +1,6 @@
 """A graph in a file: LadybugDB, which is embedded and speaks Cypher."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -35,7 +36,7 @@ class GraphFile:
         return schema
 
     async def query(self, cypher: str, parameters: Mapping[str, Parameter], limit: int, *, is_template: bool) -> Rows:
-        if not is_template and not can_confine():
+        if not is_template and not await asyncio.to_thread(can_confine):
             raise CypherRefusedError(
                 "Queries of your own need a sandbox for the database, which this machine does not have. Use a template."
             )

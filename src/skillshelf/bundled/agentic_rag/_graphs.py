@@ -1,5 +1,6 @@
 """Questions to a graph by template, and passages from it."""
 
+import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,12 +11,14 @@ from skillshelf.bundled.agentic_rag._sources import GraphSource, Parameter, Pass
 from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
 from skillshelf.bundled.database import Rows
 from skillshelf.search import split_words
-from skillshelf.text import text_for_model
+from skillshelf.text import clip, text_for_model
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
 _MAX_ROWS = 300
 _MAX_LINES = 20
-"""Relationships of a node in one passage."""
+"""Properties of a node in one passage, and relationships."""
+_MAX_VALUE = 300
+"""Characters of a property in a passage. A query returns more of it."""
 
 
 class Template(NamedTuple):
@@ -72,8 +75,10 @@ def clean_values(value: Any) -> Any:
 async def find_graph_passages(graph: GraphSource, question: str, limit: int) -> list[Passage]:
     """Return a passage for each node that a question mentions: its properties, and what it is connected with."""
     asked = {"question": question}
-    nodes = await query_template(graph, BUILT_IN, "mentioned", asked, _MAX_ROWS)
-    edges = await query_template(graph, BUILT_IN, "mentioned_connections", asked, _MAX_ROWS)
+    nodes, edges = await asyncio.gather(
+        query_template(graph, BUILT_IN, "mentioned", asked, _MAX_ROWS),
+        query_template(graph, BUILT_IN, "mentioned_connections", asked, _MAX_ROWS),
+    )
 
     facts: dict[str, _Facts] = {}
     words = split_words(question)
@@ -108,7 +113,9 @@ def _make_passage(source: str, name: str, facts: _Facts) -> Passage:
     lines = facts.lines[:_MAX_LINES]
     if len(facts.lines) > _MAX_LINES:
         lines.append(f"({len(facts.lines) - _MAX_LINES} more relationships)")
-    properties = [f"{key}: {value}" for key, value in facts.node["properties"].items() if key != "name"]
+    properties = [
+        f"{key}: {clip(str(value), _MAX_VALUE)}" for key, value in facts.node["properties"].items() if key != "name"
+    ][:_MAX_LINES]
     text = "\n".join([_label(facts.node), *properties, *lines])
     return Passage(source, f"{_kind_of(facts.node)} {name}", _label(facts.node), text)
 
