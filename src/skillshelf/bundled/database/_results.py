@@ -2,7 +2,7 @@
 
 from typing import Any, TypedDict
 
-Value = str | int | float | bool | None | list[Any]
+Value = str | int | float | bool | None | list[Any] | dict[str, Any]
 
 
 class Rows(TypedDict):

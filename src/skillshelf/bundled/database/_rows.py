@@ -47,6 +47,8 @@ def _as_value(value: Any) -> Value:
         case list() | tuple() | set():
             items = [_as_value(item) for item in list(value)[:_MAX_ITEMS]]
             return items if len(value) <= _MAX_ITEMS else [*items, f"… ({len(value):,} items)"]
+        case dict():  # a node, a relationship or a path of a graph; databases send JSON as text
+            return {str(key): _as_value(item) for key, item in list(value.items())[:_MAX_ITEMS]}
         case _:  # a decimal number, a UUID, a network address, a range
             return cut_text(str(value))
 
