@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ _DEFAULT_INTERVAL = 5.0
 _SLOW_DOWN = 5.0
 _MAX_INTERVAL = 60.0
 _MAX_LIFETIME = 1800.0
+_MAX_NUMBER = 1e9
+_USER_CODE = re.compile(r"[A-Za-z0-9-]{1,40}")
 _REASONS = {
     "access_denied": "the user, or a rule of the issuer, said no",
     "expired_token": "the code was not entered in time",
@@ -131,10 +134,9 @@ class Issuer:
         address = document.get(name, "")
         if not address:
             return ""
-        try:
-            site = Site.of(str(address))
-        except SkillError:
-            raise self._fail("bad_metadata", f"the issuer's {name} is not an address") from None
+        site = _find_site(address)
+        if site is None:
+            raise self._fail("bad_metadata", f"the issuer's {name} is not an address")
         if site.scheme != "https" and site != Site.of(self._client.issuer):
             raise self._fail("bad_metadata", f"the issuer's {name} is not encrypted")
         return str(address)
@@ -150,11 +152,13 @@ class Issuer:
         link = answer.get("verification_uri") or answer.get("verification_url")
         if not (isinstance(code, str) and code and isinstance(user_code, str) and isinstance(link, str)):
             raise self._fail("bad_answer", "the issuer gave no code to enter")
-        Site.of(link)
+        # The user gets both word for word, so neither may be a sentence.
+        if _USER_CODE.fullmatch(user_code) is None or _find_site(link) is None:
+            raise self._fail("bad_answer", "the issuer's code, or where to enter it, is not one")
         lifetime = _read_number(answer.get("expires_in"), 600.0)
         return DeviceCode(
             secret=code,
-            user_code=shorten(user_code),
+            user_code=user_code,
             link=shorten(link),
             expires_at=time.monotonic() + min(lifetime, _MAX_LIFETIME),
             interval=min(_read_number(answer.get("interval"), _DEFAULT_INTERVAL), _MAX_INTERVAL),
@@ -249,6 +253,17 @@ def _read_json(fetched: Fetched, statuses: range = range(200, 300)) -> dict[str,
     return value if isinstance(value, dict) else None
 
 
+def _find_site(address: object) -> Site | None:
+    """Return the site of an address that an issuer names; None if it is not an address, or more than one."""
+    text = str(address)
+    if not text.isascii() or not text.isprintable() or " " in text:
+        return None
+    try:
+        return Site.of(text)
+    except SkillError:
+        return None
+
+
 def _read_number(value: object, default: float) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MAX_NUMBER
     return float(value) if is_number else default  # type: ignore[arg-type]
