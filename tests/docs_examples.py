@@ -154,11 +154,12 @@ class Shell:
         start = place / "start"
         start.mkdir(parents=True)
         self._folder.write_text(str(start))
+        # New environments have everything that is installed here, but not the packages of this page.
         installed = [path for path in sys.path if path.endswith("-packages")]
+        self._installed = place / "installed.pth"
+        self._installed.write_text("\n".join([str(REPO / "src"), *installed, ""]))
         variables = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            # New environments have everything that is installed here, but not the packages of this page.
-            "PYTHONPATH": ":".join([str(REPO / "src"), *installed]),
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_NO_BUILD_ISOLATION": "false",  # pip's word for: build with what is installed
@@ -177,6 +178,8 @@ class Shell:
         """Return the output of a command, with its colours."""
         return run_in_terminal(
             f'. "{self._variables}"; cd "{self.folder}"\n'
+            'python() { command python "$@" || return\n'
+            f'if [ "$1 $2" = "-m venv" ]; then cp "{self._installed}" "$3"/lib/python*/site-packages; fi; }}\n'
             'skillshelf() { python -m skillshelf "$@"; }\n'
             'pytest() { python -m pytest "$@"; }\n'
             f"{command}\n"

@@ -82,8 +82,7 @@ def check_that_a_host_is_asked_before_a_query(shell: Shell) -> None:
 def serve(shell: Shell) -> StdioServerParameters:
     folder = str(shell.folder)
     python = f"{folder}/.venv/bin/python"
-    path = strip_styles(shell.run("echo $PYTHONPATH")).strip()
-    environment = {**os.environ, "PYTHONPATH": path, "ACME_ORDERS": f"{folder}/orders.db"}
+    environment = {**os.environ, "ACME_ORDERS": f"{folder}/orders.db"}
     return StdioServerParameters(command=python, args=["-m", "skillshelf", "serve", "-C", folder], env=environment)
 
 
