@@ -119,6 +119,16 @@ def test_a_large_folder_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     assert "only the first 5 entries" in call(open_skill(few), "search_documents", query="penguins")["remarks"][0]
 
 
+def test_a_document_of_headings_alone_does_not_fill_the_index(tmp_path: Path) -> None:
+    """The number of passages is limited, of a document and of all together."""
+    (tmp_path / "a.md").write_text("# Walrus\n\nb\n" * 100_000)
+    (tmp_path / "b.md").write_text("# Penguin\n\nPenguins swim.\n" * 20)
+    source = DocumentFolder(str(tmp_path), limits=FolderLimits(passages=5_010))
+    found = call(open_skill(source), "search_documents", query="walrus")
+    assert found["passages"]
+    assert found["remarks"] == ["documents: 1 file could not be read: b.md (there are too many passages before it)."]
+
+
 def test_long_sections_are_cut_at_paragraphs(tmp_path: Path) -> None:
     """A line that is longer than a passage is cut, too; nothing is lost."""
     paragraphs = [f"Paragraph {number} is about walruses. {'word ' * 80}" for number in range(20)]

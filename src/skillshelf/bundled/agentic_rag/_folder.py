@@ -32,6 +32,7 @@ class FolderLimits(NamedTuple):
     total_megabytes: int = 50
     entries: int = 100_000
     """Names that are looked at while searching for documents."""
+    passages: int = 50_000
 
 
 class _Document(NamedTuple):
@@ -93,12 +94,18 @@ class DocumentFolder:
             del self._passages[number]
 
         added: list[tuple[_Listed, list[Passage]]] = []
+        room = self._limits.passages - len(self._passages)
         for each, text in self._read(changed):
             if isinstance(text, _Unreadable):
                 self._documents[each.path] = _Document(each.stamp, [], text.reason)
                 continue
             has_lines = not each.path.lower().endswith(_PAGES)
-            added.append((each, cut_into_passages(self.name, each.path, each.path, text, has_lines=has_lines)))
+            passages = cut_into_passages(self.name, each.path, each.path, text, has_lines=has_lines)
+            if len(passages) > room:
+                self._documents[each.path] = _Document(each.stamp, [], "there are too many passages before it")
+                continue
+            room -= len(passages)
+            added.append((each, passages))
         texts = [SearchText(passage.title, passage.text) for _, passages in added for passage in passages]
         if removed or texts:
             ids = iter(index.change(removed=removed, added=texts))

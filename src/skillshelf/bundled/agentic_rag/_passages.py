@@ -10,6 +10,8 @@ from skillshelf.text import clean_line, clip, text_for_model
 
 MAX_CHARACTERS = 1_500
 """Of one passage: about 400 tokens, and less than the part of a text that is compared by meaning."""
+MAX_PASSAGES = 5_000
+"""Of one text. One of 5 MB has fewer, unless it was made of nothing but headings."""
 _MAX_TITLE = 160
 _DAMPING = 60
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$")
@@ -44,7 +46,7 @@ def cut_into_passages(source: str, place: str, title: str, text: str, *, has_lin
     """Cut a text at its Markdown headings, and long sections at paragraphs.
 
     `place` is the path or the address of the text. If it `has_lines` that a reader can find, passages say where they
-    begin. `title` is for what stands before the first heading.
+    begin. `title` is for what stands before the first heading. A text has at most `MAX_PASSAGES`.
     """
     passages: list[Passage] = []
     trail: list[tuple[int, str]] = []
@@ -57,6 +59,8 @@ def cut_into_passages(source: str, place: str, title: str, text: str, *, has_lin
         for line, piece in _split_section(section):
             locator = f"{place}:{line}" if has_lines else place
             passages.append(Passage(source, locator, clip(clean_line(full_title), _MAX_TITLE), piece))
+            if len(passages) == MAX_PASSAGES:
+                return passages
     return passages
 
 
