@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from chats import chat, script, tool
 
+from bundled.calling import call
 from bundled.shop_database import write_shop
 from skillshelf import Shelf
 from skillshelf.bundled import ATTACHABLE, AttachableSkill, Program, attach_bundled
-from skillshelf.errors import SettingsError
+from skillshelf.bundled.database.skill import DatabaseSkill
+from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
+from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.skill import BaseSkill
 from skillshelf.testing import check_package
 
@@ -138,6 +141,18 @@ def write_setting(skill: AttachableSkill, folder: Path) -> str:
         return skill.name
     target = write_shop(folder) if skill.takes == "FILE" else folder
     return f"{skill.name}={target}"
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Also by a skill that a program constructs itself."""
+    for library in ("psycopg", "pypdfium2"):
+        monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, "skillshelf.bundled.database._postgres", raising=False)
+    database = DatabaseSkill("postgresql://reader@localhost/shop").with_policy({"list_tables": "safe"})
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[database\]'"):
+        call(database, "list_tables")
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[pdf-extraction\]'"):
+        call(PdfExtractionSkill(str(tmp_path)), "describe_pdf", path="a.pdf")
 
 
 def test_three_lines_put_a_skill_into_a_program() -> None:

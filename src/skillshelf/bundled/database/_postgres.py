@@ -8,15 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import psycopg
-from psycopg import Cursor, RawCursor
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.types.string import TextLoader
-
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
 from skillshelf.bundled.database._rows import make_rows
-from skillshelf.errors import SettingsError
+from skillshelf.errors import MissingExtraError, SettingsError
+
+try:
+    import psycopg
+    from psycopg import Cursor, RawCursor
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.types.string import TextLoader
+except ModuleNotFoundError as error:
+    raise MissingExtraError("PostgreSQL", "database") from error
 
 _MAX_CONNECT_SECONDS = 10
 # Roles that reach the files and programs of the server, or everyone's data.

@@ -12,7 +12,7 @@ from skillshelf.bundled.pdf_extraction._results import (
     PageTables,
     ScannedText,
 )
-from skillshelf.errors import SettingsError
+from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.results import Image
 from skillshelf.skill import BaseSkill, tool
 
@@ -146,14 +146,18 @@ class PdfExtractionSkill(BaseSkill):
         return cast(ScannedText, await self._read(path, "scan", arguments))
 
     async def _read(self, path: str, action: str, arguments: Mapping[str, Any]) -> Any:
-        """Return what the reading process answers. Raises PdfError.
+        """Return what the reading process answers. Raises PdfError and MissingExtraError.
 
         The password is looked up only for a file that needs one.
         """
+        from importlib.util import find_spec
+
         from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError
         from skillshelf.bundled.pdf_extraction._folder import open_pdf
         from skillshelf.bundled.pdf_extraction._process import read_pdf
 
+        if find_spec("pypdfium2") is None or find_spec("pdfplumber") is None:
+            raise MissingExtraError("Reading PDF files", "pdf-extraction")
         with open_pdf(self._folder, path, self._limits.file_megabytes) as descriptor:
             try:
                 return await read_pdf(descriptor, action, arguments, None, self._limits)
