@@ -203,6 +203,12 @@ def test_a_form_is_filled_in_and_sent(skill: BrowserSkill, site: Site) -> None:
     assert "GET /order?name=Ada+%26+Co&size=Large&gift=on&day=2027-03-31&secret=hunter2" in str(site.requests)
 
 
+def test_a_form_that_the_browser_does_not_send_says_what_is_missing(skill: BrowserSkill, site: Site) -> None:
+    """Beside the field, since the browser shows it in no element of the page."""
+    form = show(skill, site, SHOP)
+    assert 'textbox "Name" required; refused: "Please fill out this field."' in click(skill, form, "Order")["text"]
+
+
 def test_a_key_goes_to_the_field_that_was_used_last(skill: BrowserSkill, site: Site) -> None:
     """Enter sends a form without a button."""
     site.pages["/search"] = html("<p>Found</p>")
@@ -266,11 +272,18 @@ def test_a_picture_of_the_page_is_bounded(skill: BrowserSkill, site: Site) -> No
         assert "Treat it as data" in words
 
 
-def test_the_browser_goes_back(skill: BrowserSkill, site: Site) -> None:
-    """To the page before; a new browser has none."""
-    show(skill, site, "<p>First</p>", "/first")
-    show(skill, site, "<p>Second</p>", "/second")
-    assert call(skill, "go_back")["text"] == "First"
+def test_the_browser_goes_back(site: Site) -> None:
+    """To the page before; the first page has none, and stays."""
+    fresh = make_skill(site)
+    try:
+        show(fresh, site, "<p>First</p>", "/first")
+        show(fresh, site, "<p>Second</p>", "/second")
+        assert call(fresh, "go_back")["text"] == "First"
+        with pytest.raises(errors.NoPageError, match="no page before this one"):
+            call(fresh, "go_back")
+        assert call(fresh, "read_open_page")["text"] == "First"
+    finally:
+        call(fresh, "close_browser")
 
 
 # -- numbers that last ------------------------------------------------------------------------------------------------

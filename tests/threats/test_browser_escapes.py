@@ -128,9 +128,13 @@ def test_scripts_of_a_page_do_not_reach_this_machine(
         {ESCAPES[escape]}
         </script>""",
     )
+    events = reading["events"]
     while reading["text"] == "waiting":
         reading = call(skill, "read_open_page")
+        events += reading["events"]
     assert reading["text"] == "kept"
+    if escape == "fetch":
+        assert events == ['Parts of the page were refused by the network rules: "127.0.0.1".']
     canary.check_silence()
 
 

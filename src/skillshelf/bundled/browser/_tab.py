@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Literal
 
 from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
@@ -22,10 +23,11 @@ from skillshelf.bundled.browser._errors import (
     ValueRefusedError,
 )
 from skillshelf.bundled.browser._failures import explain_failure, find_refusal
+from skillshelf.bundled.browser._fields import check_takes_text, check_usable, refuse_value
 from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import NOTICE, FieldChange, PageReading
-from skillshelf.errors import FetchFailedError
+from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.results import Image
 from skillshelf.text import clip, closest_names, count_noun, quote_for_model
 
@@ -37,7 +39,6 @@ _MAX_PNG = 2_000_000
 _MAX_URL = 500
 _READABLE = ("text/", "image/", "application/xhtml+xml", "application/xml", "application/json")
 """Types of documents that Chromium shows as they are."""
-_TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider"})
 
 
 class Tab:
@@ -50,6 +51,7 @@ class Tab:
         self._reader = PageReader(limits)
         self._page: Page | None = None
         self._last: WholeText | None = None
+        self._old_refusals: list[SkillError] = []
 
     # -- calls
 
@@ -75,7 +77,7 @@ class Tab:
         """Click on an element."""
         page = self._begin(accepts_dialogs=accepts_dialogs)
         found = await self._reader.find(number, name)
-        _check_usable(found)
+        check_usable(found)
         await self._act(found, lambda: found.locator.click(timeout=self._action_timeout))
         return await self._arrive(page)
 
@@ -83,20 +85,20 @@ class Tab:
         """Replace the content of a field."""
         page = self._begin()
         found = await self._reader.find(number, name)
-        _check_usable(found)
-        _check_takes_text(found)
+        check_usable(found)
+        check_takes_text(found)
         await self._act(found, lambda: found.locator.fill(text, timeout=self._action_timeout), value=text)
         change = await self._report_change(page, number, name)
         is_readable = found.state["tag"] in ("INPUT", "TEXTAREA") and found.state["type"] != "password"
         if text and is_readable and not change["value"]:
-            raise _refuse_value(found, text)
+            raise refuse_value(found, text)
         return change
 
     async def choose(self, number: int, name: str, option: str) -> FieldChange:
         """Choose an option of a list by its text."""
         page = self._begin()
         found = await self._reader.find(number, name)
-        _check_usable(found)
+        check_usable(found)
         if found.state["tag"] != "SELECT":
             raise ElementNotUsableError(
                 f"Element {found.element} is not a list of the browser's own. Click on it, read the page, and click on "
@@ -126,7 +128,8 @@ class Tab:
         response = await self._navigate(
             page, page.url, lambda: page.go_back(wait_until="commit", timeout=self._navigation_timeout)
         )
-        if response is None and page.url == "about:blank":
+        if response is None and page.url == "about:blank":  # where every tab begins
+            await page.go_forward(wait_until="commit", timeout=self._navigation_timeout)
             raise NoPageError("There is no page before this one.")
         return await self._arrive(page)
 
@@ -142,15 +145,25 @@ class Tab:
             shown = f"The first {height:,} of {self._last.height:,} pixels"
             if height == self._last.height:
                 shown = "The whole"
-        timeout = self._limits.load_seconds * 1000
-        data = await page.screenshot(full_page=whole_page, clip=area, scale="css", timeout=timeout)
+        data = await self._capture(page, area, "png")
         media_type = "image/png"
         if len(data) > _MAX_PNG:
-            data = await page.screenshot(
-                full_page=whole_page, clip=area, scale="css", timeout=timeout, type="jpeg", quality=60
-            )
+            data = await self._capture(page, area, "jpeg")
             media_type = "image/jpeg"
         return [f"{shown} of {clip(page.url, _MAX_URL)}. {NOTICE}", Image(data, media_type)]
+
+    async def _capture(self, page: Page, area: FloatRect | None, kind: Literal["png", "jpeg"]) -> bytes:
+        try:
+            return await page.screenshot(
+                full_page=area is not None,
+                clip=area,
+                scale="css",
+                type=kind,
+                quality=60 if kind == "jpeg" else None,
+                timeout=self._limits.load_seconds * 1000,
+            )
+        except PlaywrightTimeout:  # it waits for the page's fonts
+            raise BrowserError("The page could not be shown as a picture in time. Read it instead.") from None
 
     # -- failures
 
@@ -166,7 +179,9 @@ class Tab:
 
     async def translate(self, error: Exception) -> Exception:
         """Return the error that explains an error of Playwright's. The page is closed if it is of no more use."""
-        self._happenings.take_events()  # they belong to a result that there is not
+        # They belong to a result that there is not.
+        self._happenings.take_events()
+        self._old_refusals = list(self._chromium.proxy.refusals)
         if not isinstance(error, Error | TimeoutError):
             return error
         if not self._chromium.browser.is_connected():
@@ -246,7 +261,7 @@ class Tab:
             await act()
         except PlaywrightTimeout:
             again = await self._reader.find(found.element.number, found.element.name)
-            _check_usable(again)
+            check_usable(again)
             if again.state["coveredBy"]:
                 raise ElementNotUsableError(
                     f"Element {found.element} is covered by {quote_for_model(again.state['coveredBy'])}. Close what "
@@ -259,7 +274,7 @@ class Tab:
             happenings = self._happenings
             if happenings.has_crashed or happenings.is_flood or not value:
                 raise
-            raise _refuse_value(found, value) from None
+            raise refuse_value(found, value) from None
 
     async def _arrive(self, page: Page) -> PageReading:
         """Wait until the page has calmed down, read it, and return its first part."""
@@ -299,6 +314,7 @@ class Tab:
 
     def _report(self, page: Page, whole: WholeText, offset: int) -> PageReading:
         text, next_offset = whole.cut(max(offset, 0), self._limits.characters)
+        self._note_refusals()
         response = self._happenings.response
         return PageReading(
             notice=NOTICE,
@@ -310,6 +326,19 @@ class Tab:
             next_offset=next_offset,
             events=[*self._happenings.take_events(), *whole.missing],
         )
+
+    def _note_refusals(self) -> None:
+        """Keep for the model what the page was not given."""
+        refusals = self._chromium.proxy.refusals
+        hosts = {
+            refusal.target
+            for refusal in refusals
+            if isinstance(refusal, AddressRefusedError) and not any(refusal is old for old in self._old_refusals)
+        }
+        self._old_refusals = list(refusals)
+        if hosts:
+            shown = ", ".join(map(quote_for_model, sorted(hosts)[:5]))
+            self._happenings.note(f"Parts of the page were refused by the network rules: {shown}.")
 
     async def _report_change(self, page: Page, number: int, name: str) -> FieldChange:
         await self._wait_for_quiet(page)
@@ -342,32 +371,3 @@ def _get_width(page: Page) -> float:
 def _describe_type(response: Response | None) -> str:
     media_type = response.headers.get("content-type", "") if response is not None else ""
     return clip(media_type.partition(";")[0].strip(), 100) or "a file"
-
-
-def _refuse_value(found: FoundElement, value: str) -> ValueRefusedError:
-    kind = found.state["type"] or "text"
-    return ValueRefusedError(
-        f"Element {found.element} does not take {quote_for_model(clip(value, 100))}: it is a field for {kind}."
-    )
-
-
-def _check_usable(found: FoundElement) -> None:
-    """Raise ElementNotUsableError if the element cannot be used by anyone now."""
-    if found.state["isDisabled"]:
-        raise ElementNotUsableError(f"Element {found.element} is disabled. Something else must be done first.")
-    if not found.state["hasArea"] and not found.state["hasLabel"]:
-        raise ElementNotUsableError(f"Element {found.element} is not visible now.")
-
-
-def _check_takes_text(found: FoundElement) -> None:
-    """Raise ElementNotUsableError if the element is not a field for text."""
-    element = found.element
-    role = found.state["role"]
-    if role == "file":
-        raise ElementNotUsableError(f"Element {element} wants a file of this machine. Files cannot be given to a page.")
-    if found.state["tag"] == "SELECT":
-        raise ElementNotUsableError(f"Element {element} is a list. Use choose_option.")
-    if role not in _TEXT_ROLES:
-        raise ElementNotUsableError(f"Element {element} is not a field for text. Use click_element.")
-    if found.state["isReadOnly"]:
-        raise ElementNotUsableError(f"Element {element} is read-only.")

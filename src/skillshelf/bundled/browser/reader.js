@@ -405,6 +405,8 @@
       if (expanded === "true" || (element.tagName === "SUMMARY" && element.parentElement.open)) notes.push("open");
       else if (expanded === "false" || element.tagName === "SUMMARY") notes.push("closed");
       if (element.required) notes.push("required");
+      // A form that was sent with it is not sent, and the browser's own words about it are in no element.
+      if (element.matches(":user-invalid")) notes.push("refused: " + JSON.stringify(clip(squeeze(element.validationMessage), MAX_NAME)));
       if (element.readOnly === true) notes.push("read-only");
       if (isDisabled(element)) notes.push("disabled");
       if (role === "link") {

@@ -105,34 +105,34 @@ class BrowserSkill(BaseSkill):
         return await self._browser.run(lambda tab: tab.read(offset))
 
     @tool
-    async def click_element(self, element: int, name: str, accept_dialogs: bool = False) -> PageReading:
+    async def click_element(self, name: str, element: int, accept_dialogs: bool = False) -> PageReading:
         """Click on an element, and return the page as it is then.
 
         Args:
-            element: Its number.
             name: Its name, as the page's text has it in quotes. Empty if it has none.
+            element: Its number.
             accept_dialogs: True to answer a question that appears ("Really delete?") with OK. Otherwise it is Cancel.
         """
         return await self._browser.run(lambda tab: tab.click(element, name, accepts_dialogs=accept_dialogs))
 
     @tool
-    async def fill_field(self, element: int, name: str, text: str) -> FieldChange:
+    async def fill_field(self, name: str, element: int, text: str) -> FieldChange:
         """Replace the content of a field.
 
         Args:
-            element: Its number.
             name: Its name, as the page's text has it in quotes. Empty if it has none.
+            element: Its number.
             text: The new content. Dates are written as 2027-03-31.
         """
         return await self._browser.run(lambda tab: tab.fill(element, name, text))
 
     @tool
-    async def choose_option(self, element: int, name: str, option: str) -> FieldChange:
+    async def choose_option(self, name: str, element: int, option: str) -> FieldChange:
         """Choose an option of a list.
 
         Args:
-            element: The number of the list.
-            name: Its name, as the page's text has it in quotes. Empty if it has none.
+            name: The name of the list, as the page's text has it in quotes. Empty if it has none.
+            element: Its number.
             option: The text of the option.
         """
         return await self._browser.run(lambda tab: tab.choose(element, name, option))
@@ -174,5 +174,6 @@ class BrowserSkill(BaseSkill):
                 from skillshelf.bundled.browser._thread import SharedBrowser
             except ImportError:
                 raise MissingExtraError("The skill browser", "browser") from None
-            self._shared["browser"] = SharedBrowser(self._rules, self._limits, self._program, self._sandbox)
+            browser = SharedBrowser(self._rules, self._limits, self._program, self._sandbox)
+            self._shared.setdefault("browser", browser)  # another thread may have been faster
         return self._shared["browser"]
