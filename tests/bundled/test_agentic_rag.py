@@ -15,7 +15,7 @@ from bundled.handbook import ALL, write_handbook
 from skillshelf.bundled import attach_bundled
 from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
-from skillshelf.errors import PolicyError, SettingsError, SkillError
+from skillshelf.errors import SettingsError, SkillError
 from skillshelf.tokens import estimate
 
 pytest.importorskip("trafilatura", reason="the extra rag is not installed")
@@ -260,23 +260,21 @@ def test_a_missing_source_is_explained() -> None:
 # -- attaching --------------------------------------------------------------------------------------------------------
 
 
-def test_pages_and_cypher_ask_when_attached_by_name(handbook: Path, tmp_path: Path) -> None:
-    """Documents are safe; without a graph, its tools are blocked. The class wants a policy."""
-    permissions = {tool.name: tool.permission for tool in attach_bundled(f"agentic-rag={handbook}").tools()}
-    assert permissions == {
+def test_pages_and_cypher_ask(handbook: Path, tmp_path: Path) -> None:
+    """Documents and templates are safe. Attached by name without a graph, its tools are blocked."""
+    expected = {
         "gather": "safe",
         "search_documents": "safe",
-        "describe_graph": "blocked",
-        "query_graph": "blocked",
-        "run_cypher": "blocked",
+        "describe_graph": "safe",
+        "query_graph": "safe",
+        "run_cypher": "ask",
         "read_page": "ask",
     }
     (tmp_path / "g.lbug").touch()
-    with_graph = {tool.name: tool.permission for tool in attach_bundled(f"agentic-rag=graph={tmp_path}/g.lbug").tools()}
-    assert with_graph["query_graph"] == "safe"
-    assert with_graph["run_cypher"] == "ask"
-    with pytest.raises(PolicyError):
-        AgenticRagSkill(Sources()).tools()
+    for skill in (AgenticRagSkill(Sources()), attach_bundled(f"agentic-rag=graph={tmp_path}/g.lbug")):
+        assert {tool.name: tool.permission for tool in skill.tools()} == expected
+    without = {tool.name: tool.permission for tool in attach_bundled(f"agentic-rag={handbook}").tools()}
+    assert without == {**expected, **dict.fromkeys(("describe_graph", "query_graph", "run_cypher"), "blocked")}
 
 
 def test_several_sources_can_be_named(tmp_path: Path) -> None:

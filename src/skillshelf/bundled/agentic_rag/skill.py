@@ -1,7 +1,7 @@
 """Answers from documents, a graph and the web, within a budget of tokens and with citations."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from skillshelf.bundled.agentic_rag._results import (
     DescribedGraph,
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Parameter = str | int | float | bool | None
 
+_GRAPH_TOOLS = ("describe_graph", "query_graph", "run_cypher")
 _MAX_PASSAGES = 20
 _MAX_ROWS = 200
 _PAGE_CHARACTERS = 12_000
@@ -30,6 +31,14 @@ class AgenticRagSkill(BaseSkill):
         "Use when an answer depends on what these sources say."
     )
     category = "raw"
+    policy: ClassVar[Mapping[str, Permission]] = {
+        "gather": "safe",
+        "search_documents": "safe",
+        "describe_graph": "safe",
+        "query_graph": "safe",
+        "run_cypher": "ask",
+        "read_page": "ask",
+    }
     references = (
         "references/sources.md",
         "references/cypher_templates.py",
@@ -72,7 +81,7 @@ class AgenticRagSkill(BaseSkill):
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
-        """Return the skill for `FOLDER`, or sources with commas between them. Pages and Cypher of the model's ask."""
+        """Return the skill for `FOLDER`, or sources with commas between them. Tools for a graph need one."""
         from skillshelf.bundled.agentic_rag._settings import parse_setting
 
         settings = parse_setting(setting)
@@ -82,17 +91,10 @@ class AgenticRagSkill(BaseSkill):
 
             return open_sources(settings)
 
-        for_graph: Permission = "safe" if settings.has_graph else "blocked"
-        return cls(open_named).with_policy(
-            {
-                "gather": "safe",
-                "search_documents": "safe",
-                "describe_graph": for_graph,
-                "query_graph": for_graph,
-                "run_cypher": "ask" if settings.has_graph else "blocked",
-                "read_page": "ask",
-            }
-        )
+        skill = cls(open_named)
+        if settings.has_graph:
+            return skill
+        return skill.with_policy({**cls.policy, **dict.fromkeys(_GRAPH_TOOLS, "blocked")})
 
     @tool
     async def gather(self, question: str, budget: int = 2_000) -> Gathered:
