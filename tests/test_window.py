@@ -11,6 +11,7 @@ from agent_kit import agent, of, prompts, requests, say
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelRequest,
     ModelResponse,
@@ -307,3 +308,28 @@ def test_there_is_less_room_if_the_provider_counts_more(tmp_path: Path, window: 
     double = RequestUsage(input_tokens=core.context.estimated * 2)
     core.conversation.add([ModelResponse(parts=[TextPart("Gone.")], usage=double)])
     assert core.context.room.limit < before.limit
+
+
+def test_images_and_documents_take_room_in_the_window(tmp_path: Path) -> None:
+    """Those of a message and those of a tool's result do. A provider that counts fewer for them is believed."""
+    core = agent(tmp_path)
+    empty = core.context.used
+    image = BinaryContent(bytes(100), media_type="image/png")
+    core.conversation.add([ModelRequest(parts=[UserPromptPart(["What is this?", image])])])
+    with_image = core.context
+    assert with_image.used > empty + 1_000
+    assert with_image.last_message > 1_000
+
+    document = BinaryContent(bytes(500_000), media_type="application/pdf")
+    core.conversation.add(
+        [
+            ModelResponse(parts=[ToolCallPart("scan", {}, "1")]),
+            ModelRequest(parts=[ToolReturnPart("scan", [document], "1")]),
+        ]
+    )
+    with_document = core.context
+    assert with_document.used > with_image.used + 10_000
+
+    fewer = RequestUsage(input_tokens=empty + 400, output_tokens=10)
+    core.conversation.add([ModelResponse(parts=[TextPart("A cat.")], usage=fewer)])
+    assert core.context.used == empty + 410

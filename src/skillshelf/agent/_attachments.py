@@ -17,6 +17,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from skillshelf.agent._file_tokens import estimate_file_tokens
 from skillshelf.agent.filetools import FileAccess, Media, list_directory, read_page, show_path
 from skillshelf.agent.sessions import mark_attachment
 from skillshelf.errors import FileAccessError
@@ -56,8 +57,9 @@ class Attachment:
     image: BinaryContent | None = None
 
     def count_tokens(self, counter: Counter = estimate) -> int:
-        """Count the tokens of the text. Nothing tells how many an image takes."""
-        return counter(self.text)
+        """Count the tokens of the text, and estimate those of an image."""
+        image_tokens = estimate_file_tokens(self.image) if self.image is not None else 0
+        return counter(self.text) + image_tokens
 
     def make_content(self) -> Iterator[UserContent]:
         yield mark_attachment(self.name, self.text)

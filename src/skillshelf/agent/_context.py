@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
 from pydantic_ai_harness.compaction import estimate_token_count
 
+from skillshelf.agent._file_tokens import estimate_files
 from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
 from skillshelf.tokens import Counter, estimate
 
@@ -114,14 +115,16 @@ def measure_context(
     )
     counted, after = _find_count(messages)
     since = count_messages(messages[after:], count)
-    if counted < _LEAST_COUNTED * (context.estimated - since):
+    estimated_text = context.estimated - since - estimate_files(messages[:after])  # a small image takes far fewer
+    if counted < _LEAST_COUNTED * estimated_text:
         return context
     return replace(context, counted=counted, since=since)
 
 
 def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate) -> int:
-    """Return the tokens of a conversation without its system prompt."""
-    return estimate_token_count([strip_system_prompt(message) for message in messages], counter)
+    """Return the tokens of a conversation without its system prompt. Those of images and documents are estimates."""
+    text = estimate_token_count([strip_system_prompt(message) for message in messages], counter)
+    return text + estimate_files(messages)
 
 
 def explain_full(context: Context, model: str) -> str:

@@ -18,6 +18,4 @@ def describe_attachments(core: AgentCore, found: FoundAttachments) -> Iterator[s
 
 
 def _describe_size(core: AgentCore, attachment: Attachment) -> str:
-    if attachment.image is not None:
-        return attachment.summary
     return f"{attachment.summary}, ~{attachment.count_tokens(core.shelf.counter):,} tokens"

@@ -20,6 +20,8 @@ _MAX_ROWS = 10
 _MAX_SHARES = 8
 _BAR_CELLS = 50
 _SHARE_COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
+_BEYOND = "beyond"
+"""What the provider counts beyond our estimates: a part of the bar without a color."""
 
 
 def view_help(commands: Commands[ChatFace]) -> RenderableType:
@@ -203,7 +205,8 @@ def view_context(core: AgentCore) -> RenderableType:
             whose = "the provider counts fewer than these estimates"
         table.add_row(Text("  difference", "dim"), f"{difference:+,}", Text(whose, "dim"))
 
-    return Group(Text(title, "bold"), _draw_bar(shares, context.window), table, Text(source, "dim"))
+    bar = _draw_bar({**shares, _BEYOND: max(0, difference)}, context.window)
+    return Group(Text(title, "bold"), bar, table, Text(source, "dim"))
 
 
 def _draw_bar(shares: Mapping[str, int], window: int) -> Text:
@@ -213,7 +216,7 @@ def _draw_bar(shares: Mapping[str, int], window: int) -> Text:
     for name, tokens in shares.items():
         if tokens:
             cells = round(_BAR_CELLS * tokens / whole)
-            bar.append("█" * max(1, cells), _SHARE_COLORS[name])
+            bar.append("█" * max(1, cells), _SHARE_COLORS.get(name, "dim"))
     bar.append("░" * max(0, _BAR_CELLS - len(bar)), "dim")
     bar.truncate(_BAR_CELLS)
     return bar
