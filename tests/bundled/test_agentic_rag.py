@@ -319,3 +319,22 @@ def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "neo4j", None)
     with pytest.raises(SettingsError, match=r"neo4j is not installed: pip install 'skillshelf\[rag-neo4j\]'"):
         attach_bundled("agentic-rag=neo4j://reader@host")
+
+
+def test_an_mcp_client_can_gather(handbook: Path) -> None:
+    """With one flag of the server."""
+    mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    from mcp.client.stdio import stdio_client
+
+    arguments = ["-m", "skillshelf", "serve", "--with", f"agentic-rag={handbook}"]
+
+    async def ask() -> Any:
+        server = mcp.StdioServerParameters(
+            command=sys.executable, args=arguments, cwd=str(handbook), env=dict(os.environ)
+        )
+        async with mcp.Client(stdio_client(server)) as client:
+            return await client.call_tool("gather", {"question": "How long does a refund take?"})
+
+    result = asyncio.run(ask())
+    assert not result.is_error
+    assert "[1] Refunds (shop/refunds.md:4)" in json.loads(result.content[0].text)["citations"]
