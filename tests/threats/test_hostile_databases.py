@@ -43,7 +43,7 @@ def shop(tmp_path: Path) -> Path:
         f"{NUMBERS} SELECT count(*) FROM n",
         f"{NUMBERS} SELECT group_concat(i) FROM n",
         f"{NUMBERS} SELECT i FROM n ORDER BY i",
-        "WITH RECURSIVE n(b) AS (SELECT randomblob(1000000) UNION SELECT randomblob(1000000) FROM n) SELECT count(*) FROM n",
+        "WITH RECURSIVE n(b) AS (SELECT randomblob(1e6) UNION SELECT randomblob(1e6) FROM n) SELECT count(*) FROM n",
     ],
 )
 def test_a_statement_that_would_take_for_ever_is_ended(sql: str, shop: Path) -> None:
