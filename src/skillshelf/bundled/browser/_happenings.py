@@ -126,14 +126,14 @@ class Happenings:
         self.note("The page asked for a file of this machine. It gets none.")
 
     def _on_crash(self, page: Page) -> None:
-        self.has_crashed = True
+        if page == self._page:
+            self.has_crashed = True
 
     def _on_request(self, request: Request) -> None:
         if request.resource_type in _AWAITED:
             self._running.add(request)
         if self._is_for_page(request):
             self.response = None
-            self.failure = None
 
     def _on_request_finished(self, request: Request) -> None:
         self._running.discard(request)
@@ -147,6 +147,7 @@ class Happenings:
     def _on_response(self, response: Response) -> None:
         if self._is_for_page(response.request):
             self.response = response
+            self.failure = None
 
     def _is_for_page(self, request: Request) -> bool:
         return request.is_navigation_request() and self._page is not None and request.frame == self._page.main_frame

@@ -1,8 +1,8 @@
 // Reads a page as text with numbered elements, and finds an element again by its number.
 //
-// Playwright runs this as a selector engine in a world of its own: it sees the page's elements, and the page's scripts see
-// nothing of it. An engine can only hand out elements, so an answer in words is the text of an element that is in no
-// document. A selector is `COMMAND:ARGUMENT`, the argument being JSON in hexadecimal:
+// Playwright runs this as a selector engine in a world of its own: it sees the page's elements, and the page's scripts
+// see nothing of it. An engine can only hand out elements, so an answer in words is the text of an element that is in
+// no document. A selector is `COMMAND:ARGUMENT`, the argument being JSON in hexadecimal:
 //
 //   read      {first, characters, elements, seconds} -> the text and the elements
 //   find      {number, print}                        -> the element that a fingerprint describes, if it is certain
@@ -18,12 +18,20 @@
   const MIN_AREA = 4;
   const MIN_CONTRAST = 1.08;
 
-  const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "IFRAME", "FRAME", "OBJECT", "EMBED", "VIDEO", "AUDIO", "CANVAS", "DATALIST"]);
+  const SKIPPED = new Set([
+    "SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "IFRAME", "FRAME", "OBJECT", "EMBED", "VIDEO", "AUDIO", "CANVAS",
+    "DATALIST",
+  ]);
   const ROLES = new Set([
     "button", "link", "checkbox", "radio", "switch", "tab", "menuitem", "menuitemcheckbox", "menuitemradio", "option",
     "combobox", "listbox", "textbox", "searchbox", "slider", "spinbutton", "treeitem",
   ]);
-  const FIELDS = new Set(["textbox", "searchbox", "spinbutton", "slider", "combobox", "listbox", "checkbox", "radio", "switch", "file"]);
+  const FIELDS = new Set([
+    "textbox", "searchbox", "spinbutton", "slider", "combobox", "listbox", "checkbox", "radio", "switch", "file",
+  ]);
+  const PLAIN_INPUTS = new Set(["text", "search", "number", "range"]);
+  const WITH_VALUE = new Set(["textbox", "searchbox", "spinbutton", "slider", "combobox"]);
+  const SPACED = new Set(["H1", "H2", "H3", "H4", "H5", "H6", "P", "TABLE", "UL", "OL"]);
   const INPUTS = {
     button: "button", submit: "button", reset: "button", image: "button", checkbox: "checkbox", radio: "radio",
     range: "slider", number: "spinbutton", search: "searchbox", file: "file",
@@ -41,6 +49,7 @@
 
   const squeeze = (text) => (text || "").replace(/\s+/g, " ").trim();
   const clip = (text, length) => (text.length <= length ? text : text.slice(0, length - 1).trimEnd() + "…");
+  const quote = (text) => JSON.stringify(text);
   const loosely = (text) => squeeze(text).toLowerCase().replace(/\d+/g, "#");
 
   // ---- roles and names
@@ -59,7 +68,8 @@
         if (INPUTS[element.type]) return INPUTS[element.type];
         return element.list ? "combobox" : "textbox";
     }
-    if (element.isContentEditable && !(element.parentElement && element.parentElement.isContentEditable)) return "textbox";
+    const parent = element.parentElement;
+    if (element.isContentEditable && !(parent && parent.isContentEditable)) return "textbox";
     if (element.hasAttribute("onclick")) return "clickable";
     const tabindex = element.getAttribute("tabindex");
     return tabindex !== null && Number(tabindex) >= 0 ? "clickable" : "";
@@ -68,7 +78,8 @@
   function textOfIds(element, attribute) {
     const ids = squeeze(element.getAttribute(attribute)).split(" ").filter(Boolean).slice(0, 5);
     const root = element.getRootNode();
-    return squeeze(ids.map((id) => (root.getElementById ? root.getElementById(id) : null)).map((other) => (other ? other.textContent : "")).join(" "));
+    const named = ids.map((id) => root.getElementById && root.getElementById(id)).filter(Boolean);
+    return squeeze(named.map((other) => other.textContent).join(" "));
   }
 
   function textInside(element) {
@@ -88,7 +99,9 @@
       name = squeeze(Array.from(element.labels).map((label) => textOfLabel(label, element)).join(" "));
     }
     if (!name && element.tagName === "INPUT" && role === "button") {
-      name = squeeze(element.value || element.alt) || (element.type === "submit" ? "Submit" : element.type === "reset" ? "Reset" : "");
+      name = squeeze(element.value || element.alt);
+      if (!name && element.type === "submit") name = "Submit";
+      if (!name && element.type === "reset") name = "Reset";
     }
     if (!name && !FIELDS.has(role)) name = textInside(element);
     if (!name && role === "checkbox" && element.tagName !== "INPUT") name = textInside(element);
@@ -105,6 +118,10 @@
       else if (node.nodeType === Node.ELEMENT_NODE && !node.contains(field)) text += " " + node.innerText;
     }
     return text;
+  }
+
+  function listLabels(options, most, length) {
+    return Array.from(options).slice(0, most).map((option) => clip(squeeze(option.label), length));
   }
 
   function isDisabled(element) {
@@ -156,43 +173,52 @@
     return found;
   }
 
-  // The element that a fingerprint describes: `by` says by what it was recognised. A doubt is worse than a failure, since
-  // the wrong element may delete something.
+  // The element that a fingerprint describes; `by` says by what it was recognised. A doubt is worse than a failure,
+  // since the wrong element may delete something.
   function locate(number, print) {
+    const isField = FIELDS.has(print.role);
+    const hasRow = (now) => !print.twins || now.row === print.row;
+    const isNamedLike = (now) => isField || loosely(now.name) === loosely(print.name);
+
     const known = elements.get(number);
     const node = known && known.deref();
     if (node && node.isConnected && node.checkVisibility({ visibilityProperty: true })) {
-      const role = roleOf(node);
-      const now = fingerprint(node, role || print.role, nameOf(node, role || print.role));
-      const sameName = loosely(now.name) === loosely(print.name);
-      const sameRow = !print.twins || now.row === print.row;
-      if ((role === print.role || print.role === "clickable") && sameRow && (sameName || FIELDS.has(print.role))) return { element: node, by: "the element itself" };
+      const role = roleOf(node) || (print.role === "clickable" ? "clickable" : "");
+      const now = fingerprint(node, role, nameOf(node, role));
+      if (role === print.role && hasRow(now) && isNamedLike(now)) return { element: node, by: "the element itself" };
     }
 
-    const ofRole = listCandidates().filter(([, role]) => role === print.role);
-    const prints = ofRole.map(([element, role]) => ({ element, print: fingerprint(element, role, nameOf(element, role)) }));
+    const candidates = listCandidates().map(([element, role]) => {
+      return { element, now: fingerprint(element, role, nameOf(element, role)) };
+    });
+    const alike = candidates.filter(({ now }) => now.role === print.role);
     const only = (test) => {
-      const matching = prints.filter(({ print: now }) => test(now));
+      const matching = alike.filter(({ now }) => test(now));
       return matching.length === 1 ? matching[0].element : null;
     };
-    const isField = FIELDS.has(print.role);
+    const hasName = (now) => now.name === print.name && hasRow(now);
+    const isSameRadio = (now) => print.type !== "radio" || now.name === print.name;
     const steps = [
-      ["test id", print.testId, (now) => now.testId === print.testId && (isField || loosely(now.name) === loosely(print.name)) && (!print.twins || now.row === print.row)],
-      ["role and name", print.name, (now) => now.name === print.name && (!print.twins || now.row === print.row)],
-      ["role, name and address", print.name && print.href, (now) => now.name === print.name && now.href === print.href && (!print.twins || now.row === print.row)],
-      ["id", print.id, (now) => now.id === print.id && now.tag === print.tag && (isField || loosely(now.name) === loosely(print.name)) && (!print.twins || now.row === print.row)],
-      ["field name", isField && print.field, (now) => now.field === print.field && now.type === print.type && (print.type !== "radio" || now.name === print.name)],
+      ["test id", print.testId, (now) => now.testId === print.testId && isNamedLike(now) && hasRow(now)],
+      ["role and name", print.name, hasName],
+      ["role, name and address", print.name && print.href, (now) => hasName(now) && now.href === print.href],
+      ["id", print.id, (now) => now.id === print.id && now.tag === print.tag && isNamedLike(now) && hasRow(now)],
+      [
+        "field name",
+        isField && print.field,
+        (now) => now.field === print.field && now.type === print.type && isSameRadio(now),
+      ],
     ];
     for (const [by, applies, test] of steps) {
       const element = applies ? only(test) : null;
       if (element) return { element, by };
     }
-    const twins = prints.filter(({ print: now }) => now.name === print.name);
-    if (print.name && twins.length > 1) return { element: null, by: "", twins: twins.length };
 
+    const twins = alike.filter(({ now }) => now.name === print.name);
+    if (print.name && twins.length > 1) return { element: null, by: "", twins: twins.length };
     if (print.name && !print.twins) {
-      const others = listCandidates().filter(([element, role]) => nameOf(element, role) === print.name);
-      if (others.length === 1) return { element: others[0][0], by: "text" };
+      const others = candidates.filter(({ now }) => now.name === print.name);
+      if (others.length === 1) return { element: others[0].element, by: "text" };
     }
     if (!print.name && !print.twins) {
       const element = only((now) => !now.name && now.tag === print.tag && now.path === print.path);
@@ -207,7 +233,9 @@
     const role = roleOf(element) || print.role;
     const box = element.getBoundingClientRect();
     const top = element.ownerDocument.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
-    const isClear = !top || element.contains(top) || top.contains(element) || (top.closest("label") && top.closest("label").control === element);
+    const label = top && top.closest("label");
+    const isLabelled = label !== null && label.control === element;
+    const isClear = !top || element.contains(top) || top.contains(element) || isLabelled;
     return {
       found: true,
       twins: 0,
@@ -222,7 +250,7 @@
       hasArea: box.width > 0 && box.height > 0,
       hasLabel: Boolean(element.labels && element.labels.length),
       coveredBy: isClear ? "" : clip(top.tagName.toLowerCase() + " " + squeeze(top.innerText), MAX_NAME),
-      options: element.tagName === "SELECT" ? Array.from(element.options).slice(0, 200).map((option) => clip(squeeze(option.label), MAX_NAME)) : [],
+      options: element.tagName === "SELECT" ? listLabels(element.options, 200, MAX_NAME) : [],
       value: element.type === "password" || typeof element.value !== "string" ? "" : clip(element.value, 200),
     };
   }
@@ -233,11 +261,16 @@
 
   function parseColor(text) {
     const match = /^rgba?\(([\d.]+), ([\d.]+), ([\d.]+)(?:, ([\d.]+))?\)$/.exec(text);
-    return match ? { red: +match[1], green: +match[2], blue: +match[3], alpha: match[4] === undefined ? 1 : +match[4] } : null;
+    if (!match) return null;
+    const [red, green, blue, alpha] = match.slice(1).map((part) => (part === undefined ? 1 : Number(part)));
+    return { red, green, blue, alpha };
   }
 
   function luminance(color) {
-    const channel = (value) => { const part = value / 255; return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4; };
+    const channel = (value) => {
+      const part = value / 255;
+      return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    };
     return 0.2126 * channel(color.red) + 0.7152 * channel(color.green) + 0.0722 * channel(color.blue);
   }
 
@@ -272,7 +305,10 @@
 
   function isClippedAway(style) {
     const clipped = /^rect\((-?[\d.]+)px, (-?[\d.]+)px, (-?[\d.]+)px, (-?[\d.]+)px\)$/.exec(style.clip);
-    if (clipped && (clipped[1] - clipped[3]) * (clipped[2] - clipped[4]) > -MIN_AREA && +clipped[3] - +clipped[1] <= 1) return true;
+    if (clipped) {
+      const [top, right, bottom, left] = clipped.slice(1).map(Number);
+      if (bottom - top <= 1 || right - left <= 1) return true;
+    }
     const inset = /^inset\(([\d.]+)%/.exec(style.clipPath);
     return (inset !== null && +inset[1] >= 50) || /^circle\(0(px|%)?[ )]/.test(style.clipPath);
   }
@@ -333,9 +369,10 @@
     }
 
     get isDone() {
-      if (this.room > 0 && this.listed.length < this.most && (++this.count % 200 || performance.now() < this.until)) return false;
-      this.isWhole = false;
-      return true;
+      this.count += 1;
+      const isLate = this.count % 200 === 0 && performance.now() >= this.until;
+      if (this.room <= 0 || this.listed.length >= this.most || isLate) this.isWhole = false;
+      return !this.isWhole;
     }
 
     add(text) {
@@ -390,23 +427,25 @@
       const notes = [];
       if (element.type === "password") notes.push(element.value ? "password, filled" : "password");
       else if (element.tagName === "SELECT") {
-        const chosen = Array.from(element.selectedOptions).map((option) => JSON.stringify(clip(squeeze(option.label), 40)));
-        const options = Array.from(element.options).slice(0, MAX_OPTIONS).map((option) => JSON.stringify(clip(squeeze(option.label), 40)));
+        const chosen = listLabels(element.selectedOptions, MAX_OPTIONS, 40).map(quote);
+        const options = listLabels(element.options, MAX_OPTIONS, 40).map(quote);
         const more = element.options.length > MAX_OPTIONS ? ` and ${element.options.length - MAX_OPTIONS} more` : "";
         notes.push("= " + (chosen.join(", ") || '""'), "options: " + options.join(", ") + more);
-      } else if (["textbox", "searchbox", "spinbutton", "slider", "combobox"].includes(role)) {
+      } else if (WITH_VALUE.has(role)) {
         const value = typeof element.value === "string" ? element.value : element.innerText;
         if (value) notes.push("= " + JSON.stringify(clip(squeeze(value), 100)));
-        if (element.tagName === "INPUT" && !["text", "search", "number", "range"].includes(element.type)) notes.push(element.type);
+        if (element.tagName === "INPUT" && !PLAIN_INPUTS.has(element.type)) notes.push(element.type);
       }
       if (element.checked === true || element.getAttribute("aria-checked") === "true") notes.push("checked");
-      if (element.getAttribute("aria-selected") === "true" || element.getAttribute("aria-pressed") === "true") notes.push("selected");
+      if (element.matches("[aria-selected=true], [aria-pressed=true]")) notes.push("selected");
       const expanded = element.getAttribute("aria-expanded");
       if (expanded === "true" || (element.tagName === "SUMMARY" && element.parentElement.open)) notes.push("open");
       else if (expanded === "false" || element.tagName === "SUMMARY") notes.push("closed");
       if (element.required) notes.push("required");
       // A form that was sent with it is not sent, and the browser's own words about it are in no element.
-      if (element.matches(":user-invalid")) notes.push("refused: " + JSON.stringify(clip(squeeze(element.validationMessage), MAX_NAME)));
+      if (element.matches(":user-invalid")) {
+        notes.push("refused: " + quote(clip(squeeze(element.validationMessage), MAX_NAME)));
+      }
       if (element.readOnly === true) notes.push("read-only");
       if (isDisabled(element)) notes.push("disabled");
       if (role === "link") {
@@ -421,35 +460,35 @@
     walk(node, parentStyle, shown, depth) {
       if (this.isDone || depth > MAX_DEPTH) return;
       if (node.nodeType === Node.TEXT_NODE) {
-        if (parentStyle.visibility === "visible" && isPainted(node.parentElement || node.getRootNode().host, parentStyle)) this.addText(node, parentStyle, shown);
+        const parent = node.parentElement || node.getRootNode().host;
+        const isVisible = parentStyle.visibility === "visible" && isPainted(parent, parentStyle);
+        if (isVisible) this.addText(node, parentStyle, shown);
         return;
       }
       if (node.nodeType !== Node.ELEMENT_NODE || SKIPPED.has(node.tagName)) return;
 
       const style = getComputedStyle(node);
-      if (style.display === "none" || style.contentVisibility === "hidden" || parseFloat(style.opacity) < 0.05 || isClippedAway(style)) return;
+      if (style.display === "none" || style.contentVisibility === "hidden") return;
+      if (parseFloat(style.opacity) < 0.05 || isClippedAway(style)) return;
       if (/opacity\(0(\.0\d*)?%?\)/.test(style.filter)) return;
       if (node.tagName === "BR") { this.endLine(false); return; }
 
-      const isBlock = !style.display.startsWith("inline") && style.display !== "contents" && style.display !== "table-cell";
+      const isBlock = !style.display.startsWith("inline") && !["contents", "table-cell"].includes(style.display);
       const inner = windowOf(node, style, shown);
       const heading = /^H([1-6])$/.exec(node.tagName);
-      const isParagraph = heading || node.tagName === "P" || node.tagName === "TABLE" || node.tagName === "UL" || node.tagName === "OL";
-      if (isBlock) this.endLine(Boolean(isParagraph));
+      const isSpaced = SPACED.has(node.tagName);
+      if (isBlock) this.endLine(isSpaced);
       if (heading) { this.add("#".repeat(+heading[1])); this.wantsSpace = true; }
       if (node.tagName === "LI") { this.add("-"); this.wantsSpace = true; }
       if (style.display === "table-cell") { if (!this.lineIsEmpty) this.add(" | "); this.wantsSpace = false; }
 
       let role = roleOf(node);
-      if (!role && style.cursor === "pointer" && parentStyle && parentStyle.cursor !== "pointer" && node.textContent.length < 400 && !node.querySelector("a, button, input, select, textarea")) {
-        const label = node.closest("label");
-        role = label && label.control ? "" : "clickable";
-      }
+      if (!role && looksClickable(node, style, parentStyle)) role = "clickable";
       let goesOn = true;
       if (role && style.visibility === "visible" && this.isReachable(node, role, shown)) {
         const name = this.addElement(node, role);
         if (FIELDS.has(role) && role !== "listbox") goesOn = false;
-        else goesOn = textInside(node) !== name || Array.from(node.querySelectorAll("*")).some((inside) => roleOf(inside));
+        else goesOn = textInside(node) !== name || Array.from(node.querySelectorAll("*")).some(roleOf);
         if (node.tagName === "SELECT") goesOn = false;
         if (goesOn) this.wantsSpace = true;
       } else if (node.tagName === "IMG" && style.visibility === "visible" && isInSight(node.getClientRects(), shown)) {
@@ -459,14 +498,23 @@
       if (goesOn) {
         for (const child of childrenOf(node)) this.walk(child, style, inner, depth + 1);
       }
-      if (isBlock) this.endLine(Boolean(isParagraph));
+      if (isBlock) this.endLine(isSpaced);
     }
 
-    // Styled checkboxes are often transparent, with their label painted instead; such a field is still the one to click.
+    // Styled check boxes are often transparent, with their label painted instead. They are still the ones to click.
     isReachable(element, role, shown) {
       if (isInSight(element.getClientRects(), shown)) return true;
-      return FIELDS.has(role) && element.labels !== null && element.labels !== undefined && Array.from(element.labels).some((label) => isInSight(label.getClientRects(), shown));
+      if (!FIELDS.has(role) || !element.labels) return false;
+      return Array.from(element.labels).some((label) => isInSight(label.getClientRects(), shown));
     }
+  }
+
+  // An element that is not a button by its markup, but over which the pointer becomes a hand.
+  function looksClickable(element, style, parentStyle) {
+    if (style.cursor !== "pointer" || parentStyle.cursor === "pointer") return false;
+    if (element.textContent.length >= 400) return false;
+    const label = element.closest("label");
+    return !(label && label.control) && !element.querySelector("a, button, input, select, textarea");
   }
 
   function childrenOf(node) {
