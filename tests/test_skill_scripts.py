@@ -227,9 +227,12 @@ def test_a_script_with_packages_says_that_it_needs_uv(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", str(folder))
     workspace = tmp_path / "work"
     write_skill(workspace / "pdf", {"scripts/a.py": NEEDS_PACKAGE})
-    result = run_script(workspace, "a.py")
+    user = User("yes")
+    core = agent(workspace, run_call("a.py"), "ok", mode="ask", user=user)
+    (result,) = of(say(core, "go"), ToolReturned)
     assert not result.ok
     assert "pipx install uv" in result.text
+    assert user.questions == []
 
 
 @pytest.mark.parametrize(

@@ -156,12 +156,16 @@ class Gate(AbstractCapability[Any]):
         try:
             allowed = _find_allowed(ctx)
             script = allowed.script if allowed else None
+            is_allowed = script is not None
             if script is None:
                 script = await to_thread.run_sync(scripts.find, args)
+            # Before the question, which would be in vain if the packages cannot be installed.
+            needs_packages = scripts.needs_packages(script)
+            if not is_allowed:
                 refusal = self._check_policy(Approval(RUN_SCRIPT, args, script=script))
                 if refusal:
                     return refusal
-            if scripts.needs_packages(script):
+            if needs_packages:
                 answer = await self._decide_or_ask(scripts.make_packages_question(script))
                 if isinstance(answer, ToolDenied):
                     return answer
