@@ -88,6 +88,14 @@ class Confinement:
             return f"It can do everything you can do: {self.reason}."
         return f"It can write in this folder only. Still open: {'; '.join(self.stays_open)}."
 
+    @property
+    def short_summary(self) -> str:
+        """One sentence for a user who has read the summary."""
+        if not self:
+            return self.summary
+        network = "use the network" if self.network else "not use the network"
+        return f"It can write in this folder only, read every file you can read, and {network}."
+
     def as_json(self) -> dict[str, object]:
         """Return the level, its reason, and both lists, for programs."""
         return {

@@ -1,11 +1,12 @@
 """The question before a tool runs: the screen shows what it would do, and one key decides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Approval, Refusal, SkillScript
+from skillshelf.agent import SHELL, WRITING, Approval, Confinement, Refusal, SkillScript
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
 from skillshelf.text import clean, clean_line
@@ -24,47 +25,6 @@ _MAX_FILES = 5
 _OBEYED = "SKILL.md, AGENTS.md, CLAUDE.md"
 
 
-async def ask_approval(approval: Approval, console: Console, keyboard: Keyboard) -> str | Refusal:
-    """Show a tool call and return the user's answer: yes, reviewed, no, always, rule, STOP, or a refusal and why."""
-    parts = _describe(approval, max(_MIN_DIFF_ROWS, console.height - _QUESTION_ROWS))
-    excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
-    if approval.script is not None:
-        console.print(Text(clean_line(_introduce_script(approval.script)), "bold"))
-    if approval.repeated:
-        console.print(Text("The file changed after you allowed this. The change is now:", "yellow"))
-    console.print(*excerpts, sep="")
-    _print_warnings(approval, console)
-
-    choices = _list_choices(approval)
-    for choice in choices:
-        if choice.effect:
-            console.print(Text(f"  {choice.key}  {clean_line(choice.effect)}", "dim"))
-    answers = {choice.key: choice.answer for choice in choices}
-    labels = [choice.label for choice in choices]
-    is_all_seen = not any(excerpt.hidden_rows for excerpt in excerpts)
-    if not is_all_seen:
-        answers["v"] = "view"
-        labels.insert(3, "[v]iew all of it")
-
-    while True:
-        question = f"{_ask_whether(approval)} {' '.join(labels)}"
-        answer = await keyboard.ask(question, answers, "no", stopped=STOP)
-        console.print(Text("no" if answer == STOP else answer, "dim"))
-        if answer == "yes" and approval.diff and is_all_seen:
-            return "reviewed"
-        if answer == "reason":
-            reason = await keyboard.ask_line("What should the model know?")
-            if reason:
-                return Refusal(reason)
-            continue
-        if answer != "view":
-            return answer
-
-        everything = Group(*(content for content, _ in parts))
-        if await keyboard.show_pages(console, everything, clean_line(approval.tool)):
-            is_all_seen = True
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """A key, and the answer that it gives."""
@@ -75,8 +35,81 @@ class _Choice:
     effect: str = ""
     """What the answer does here, if its label does not say it all."""
 
+    @property
+    def words(self) -> str:
+        """The label without the mark of its key."""
+        return self.label.replace("[", "").replace("]", "")
+
 
 _REASON = _Choice("r", "reason", "[r]efuse and say why")
+_VIEW = _Choice("v", "view", "[v]iew all of it")
+
+
+class Approver:
+    """Asks about tool calls, one at a time."""
+
+    def __init__(self, console: Console, keyboard: Keyboard) -> None:
+        self._console = console
+        self._keyboard = keyboard
+        self._shown: dict[str, Confinement] = {}
+        """The confinement that the last question about each tool described."""
+
+    async def ask(self, approval: Approval) -> str | Refusal:
+        """Show a tool call and return the answer: yes, reviewed, no, always, rule, STOP, or a refusal and why."""
+        console = self._console
+        parts = _describe(approval, max(_MIN_DIFF_ROWS, console.height - _QUESTION_ROWS))
+        excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
+        if approval.script is not None:
+            console.print(Text(clean_line(_introduce_script(approval.script)), "bold"))
+        if approval.repeated:
+            console.print(Text("The file changed after you allowed this. The change is now:", "yellow"))
+        console.print(*excerpts, sep="")
+        _print_warnings(approval, console)
+        self._print_confinement(approval)
+
+        choices = _list_choices(approval)
+        for choice in choices:
+            if choice.effect:
+                console.print(Text(f"  {choice.key}  {clean_line(choice.effect)}", "dim"))
+        is_all_seen = not any(excerpt.hidden_rows for excerpt in excerpts)
+        if not is_all_seen:
+            choices.insert(3, _VIEW)
+
+        while True:
+            answer = await self._ask_for_key(approval, choices)
+            if answer == "yes" and approval.diff and is_all_seen:
+                return "reviewed"
+            if answer == "reason":
+                reason = await self._keyboard.ask_line("What should the model know?")
+                if reason:
+                    return Refusal(reason)
+                continue
+            if answer != "view":
+                return answer
+
+            everything = Group(*(content for content, _ in parts))
+            if await self._keyboard.show_pages(console, everything, clean_line(approval.tool)):
+                is_all_seen = True
+
+    async def _ask_for_key(self, approval: Approval, choices: Sequence[_Choice]) -> str:
+        """Return the answer of the key that is pressed, and leave its words on the screen."""
+        question = " ".join([_ask_whether(approval), *(choice.label for choice in choices)])
+        answer = await self._keyboard.ask(
+            question, {choice.key: choice.answer for choice in choices}, "no", stopped=STOP
+        )
+        words = next((choice.words for choice in choices if choice.answer == answer), "no")
+        self._console.print(Text(words, "dim"))
+        return answer
+
+    def _print_confinement(self, approval: Approval) -> None:
+        """Say what the program can do: in full at first and when it changes, otherwise in a sentence."""
+        confinement = approval.confinement
+        if confinement is None:
+            return
+        is_known = self._shown.get(approval.tool) == confinement
+        self._shown[approval.tool] = confinement
+        text = confinement.short_summary if is_known else confinement.summary
+        self._console.print(Text(clean_line(text), "dim" if confinement else "yellow"))
 
 
 def _list_choices(approval: Approval) -> list[_Choice]:
@@ -147,8 +180,6 @@ def _print_warnings(approval: Approval, console: Console) -> None:
     script = approval.script
     if script is not None and approval.confinement is not None and not script.network and approval.confinement.network:
         console.print(Text("The network cannot be blocked on this system: the script can use it.", "yellow"))
-    if approval.confinement is not None:
-        console.print(Text(clean_line(approval.confinement.summary), "dim"))
 
 
 def _describe_always(approval: Approval) -> str:

@@ -13,7 +13,7 @@ from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.rendering import LongText
-from skillshelf.repl._approval import STOP, ask_approval
+from skillshelf.repl._approval import STOP, Approver
 from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import clean_output
@@ -48,6 +48,7 @@ class Terminal:
         self.screen = Screen(console)
         self.commands = make_commands(self)
         self._keyboard = footer.keyboard
+        self._approver = Approver(console, self._keyboard)
         self._reviewer = Reviewer(core, console, self._keyboard)
         self._is_leaving = False
         self._reported_problems: set[tuple[str, str]] = set()
@@ -171,7 +172,7 @@ class Terminal:
         """Ask in the middle of a turn whether a tool may run."""
         async with self._question:
             self.screen.pause()
-            answer = await ask_approval(approval, self.console, self._keyboard)
+            answer = await self._approver.ask(approval)
             if answer == STOP:
                 self.core.cancel()
                 return "no"
