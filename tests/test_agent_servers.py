@@ -15,7 +15,7 @@ from chats import chat, script, tool
 from pydantic_ai.messages import ToolReturnPart
 
 from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
-from skillshelf.agent.events import Event, Finished, Notice, ToolReturned
+from skillshelf.agent.events import Event, Finished, Notice, Text, ToolReturned
 from skillshelf.agent.servers import ServerSettings, ToolServers, load_servers
 from skillshelf.errors import SettingsError
 from skillshelf.testing import ScriptedModel, call
@@ -51,6 +51,14 @@ def is_running(pid: int) -> bool:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait for a process that is sent a signal it cannot ignore: the kernel takes a moment to carry it out."""
+    deadline = time.monotonic() + 30
+    while is_running(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_model_calls_a_tool_of_a_server_with_approval(tmp_path: Path) -> None:
@@ -174,10 +182,11 @@ def test_a_call_that_is_never_answered_ends_with_an_error(tmp_path: Path) -> Non
 
 
 def test_a_server_that_dies_is_reported_to_model_and_user(tmp_path: Path) -> None:
-    """Its tools are gone from the next call on."""
-    core, events = talk(tmp_path, settings(), call("kit__leave"), "ok", "ok", messages=2)
+    """In the same turn; its tools are gone from the next call on."""
+    core, events = talk(tmp_path, settings(), call("kit__leave"), "ok")
     (result,) = of(events, ToolReturned)
     assert not result.ok
+    assert "ended the connection during the call" in result.text
     assert [event.text for event in of(events, Notice) if "The MCP server kit cannot be used: it ended" in event.text]
     assert core.servers.servers[0].state == "failed"
 
@@ -195,10 +204,12 @@ def test_a_server_that_dies_is_reported_to_model_and_user(tmp_path: Path) -> Non
 def test_a_server_that_does_not_start_is_named_and_the_agent_works_without_it(
     tmp_path: Path, server: ServerSettings, reason: str
 ) -> None:
-    """The notice comes at the latest with the next message."""
-    _, events = talk(tmp_path, server, "Hello.", "Hello again.", messages=2)
-    assert [event.text for event in of(events, Finished)] == ["Hello.", "Hello again."]
-    assert any(reason in event.text for event in of(events, Notice))
+    """The first message waits for the servers, and the notice comes before its answer."""
+    _, events = talk(tmp_path, server, "Hello.")
+    assert [event.text for event in of(events, Finished)] == ["Hello."]
+    (notice,) = of(events, Notice)
+    assert reason in notice.text
+    assert events.index(notice) < events.index(of(events, Text)[0])
 
 
 def test_our_own_server_works_over_standard_streams_and_over_http(tmp_path: Path) -> None:
@@ -227,11 +238,30 @@ def test_our_own_server_works_over_standard_streams_and_over_http(tmp_path: Path
 def test_no_process_is_left_when_the_conversation_ends(tmp_path: Path) -> None:
     """Not even one that the server has started and left."""
     _, events = talk(tmp_path, settings(), call("kit__spawn"), "ok")
-    pid = int(of(events, ToolReturned)[0].text)
-    deadline = time.monotonic() + 30
-    while is_running(pid):  # it was sent a signal that it cannot ignore, and the kernel takes a moment to carry it out
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for_end(int(of(events, ToolReturned)[0].text))
+
+
+def test_no_process_is_left_when_the_agent_is_killed(tmp_path: Path) -> None:
+    """Not even one that does not notice the end of its input."""
+    program = f"""\
+import asyncio
+from skillshelf.agent.servers import ServerSettings, ToolServers
+
+async def main():
+    settings = ServerSettings(name="kit", command={sys.executable!r}, args=[{SERVER!r}, "plain"])
+    async with ToolServers([settings], {str(tmp_path)!r}) as servers:
+        await servers.wait_until_settled()
+        print(await servers.call("kit__spawn", {{}}), flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as agent:
+        assert agent.stdout is not None
+        pid = int(agent.stdout.readline())
+        assert is_running(pid)
+        agent.kill()
+    wait_for_end(pid)
 
 
 def test_a_hostile_server_cannot_take_a_name_or_hide_text(tmp_path: Path) -> None:

@@ -188,8 +188,9 @@ class Exchange:
         core.turn = turn
         self._turn = turn
         self._report_reload(delta)
-        for notice in (*await to_thread.run_sync(core.skills.take_notices), *core.servers.take_notices()):
+        for notice in await to_thread.run_sync(core.skills.take_notices):
             self._report(notice)
+        self._report_servers()
         current_turn.set(turn)
 
         self._translator = EventTranslator(turn)
@@ -208,6 +209,7 @@ class Exchange:
             return
         await self._run_model(self._translator, prompt)
         self._report_loads()
+        self._report_servers()
 
     async def _run_side(self, translator: EventTranslator, prompt: Prompt) -> None:
         """Answer with the result of a skill that runs apart. The conversation gets the message and the result alone."""
@@ -268,6 +270,8 @@ class Exchange:
         try:
             async with stream as run:
                 async for framework_event in run:
+                    if not isinstance(framework_event, PartDeltaEvent):  # not in the middle of a text
+                        self._report_servers()
                     for event in translator.translate(framework_event):
                         self.emit(event)
                     # The last message may still grow. It is saved when the next one has begun, or at the end. A piece
@@ -526,6 +530,10 @@ class Exchange:
         assert self._translator is not None
         for event in self._translator.new_loads():
             self.emit(event)
+
+    def _report_servers(self) -> None:
+        for notice in self._core.servers.take_notices():
+            self._report(notice)
 
     def _report_reload(self, delta: Delta) -> None:
         if delta:

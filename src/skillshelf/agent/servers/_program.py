@@ -4,8 +4,9 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import anyio
 from anyio.abc import ByteReceiveStream, Process
@@ -14,6 +15,7 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 
 from skillshelf.agent.scripts import CleanPath
+from skillshelf.agent.servers import _guard
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 
@@ -51,20 +53,21 @@ class ServerProgram:
         process = await self._start()
         to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._read, process, to_session)
-                tasks.start_soon(self._write, process, from_session)
-                tasks.start_soon(self._collect_errors, process)
-                try:
-                    yield incoming, outgoing
-                finally:
-                    tasks.cancel_scope.cancel()
-        finally:
-            with anyio.CancelScope(shield=True):
-                await _end(process)
-            for stream in (to_session, incoming, outgoing, from_session):
-                stream.close()
+        with _guarding(process.pid):
+            try:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._read, process, to_session)
+                    tasks.start_soon(self._write, process, from_session)
+                    tasks.start_soon(self._collect_errors, process)
+                    try:
+                        yield incoming, outgoing
+                    finally:
+                        tasks.cancel_scope.cancel()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await _end(process)
+                for stream in (to_session, incoming, outgoing, from_session):
+                    stream.close()
 
     async def _start(self) -> Process:
         settings = self._settings
@@ -135,6 +138,22 @@ async def _deliver(line: bytes, to_session: MemoryObjectSendStream[SessionMessag
     except ValueError:  # a program that prints something else on the way: it is not a message
         return
     await to_session.send(SessionMessage(message))
+
+
+@contextmanager
+def _guarding(group: int) -> Iterator[None]:
+    """Have a process group ended at the end of the block, or of this process if that is first."""
+    # -I -S: the environment does not choose what Python imports.
+    command = [sys.executable, "-I", "-S", _guard.__file__, str(group)]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    ):
+        yield
 
 
 async def _end(process: Process) -> None:

@@ -149,6 +149,11 @@ class ToolServer:
                 "may still have had an effect."
             ) from None
         except MCPError as error:
+            if error.code == types.CONNECTION_CLOSED:
+                raise ToolFailed(
+                    f"The MCP server {self.name} ended the connection during the call. The call may still have had an "
+                    "effect."
+                ) from error
             raise ToolFailed(f"The MCP server {self.name} answered with an error: {self._describe(error)}") from error
         except Exception as error:  # the connection broke: the SDK has many words for that
             raise ToolFailed(f"The connection to the MCP server {self.name} broke: {self._describe(error)}") from error

@@ -52,10 +52,7 @@ class ToolServers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """End all servers. None of their processes is left."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(self._stop(name) for name in self._tasks))
         self._tasks.clear()
 
     async def restart(self, name: str) -> None:
@@ -63,9 +60,7 @@ class ToolServers:
         if name not in self._servers:
             names = ", ".join(self._servers) or "none"
             raise SettingsError(f"There is no MCP server named {name!r:.80} here. Servers: {names}.")
-        task = self._tasks[name]
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await self._stop(name)
         self._start(self._servers[name].settings)
 
     async def wait_until_settled(self) -> None:
@@ -94,6 +89,12 @@ class ToolServers:
         if server is None:
             raise ToolFailed(f"The MCP server of {tool} is not running any more. Go on without it.")
         return await server.call(tool, arguments)
+
+    async def _stop(self, name: str) -> None:
+        task = self._tasks[name]
+        if self._servers[name].state != "failed":  # a failed one is ending already, and must not be interrupted in that
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
     def _start(self, settings: ServerSettings) -> None:
         from skillshelf.agent.servers._server import ToolServer
