@@ -146,6 +146,25 @@ def test_an_answer_that_breaks_off_keeps_what_arrived(tmp_path: Path) -> None:
         assert "The beginning" in str(core.conversation.messages[-1])
 
 
+def test_an_answer_without_an_end_may_be_cut_short(tmp_path: Path) -> None:
+    """The connection was closed in order, but nothing said that the answer was complete. What arrived is kept."""
+    with served(tmp_path, Broken([chunk("The beginning ")]), "The end.") as (core, api):
+        events = answer(core, "Hi.", "go on")
+    (notice,) = of(events, Notice)
+    assert "may be cut short" in notice.text
+    assert [event.text for event in of(events, Finished)] == ["The beginning ", "The end. "]
+    assert "The beginning" in str(api.requests[1]["messages"])
+
+
+def test_an_answer_without_a_finish_reason_is_complete_if_the_server_says_so(tmp_path: Path) -> None:
+    """Some servers send the last line alone, and some a reason of their own."""
+    reason = chunk("").replace('"finish_reason": null', '"finish_reason": "guardrail"')
+    for last in ("data: [DONE]", "data:[DONE]", reason):
+        with served(tmp_path, Broken([chunk("All of it."), last])) as (core, _):
+            events = answer(core, "Hi.")
+        assert (of(events, Notice), events[-1]) == ([], Finished("All of it."))
+
+
 def test_a_line_that_is_not_json_is_said_to_be_unreadable(tmp_path: Path) -> None:
     """Before anything was shown, it is tried again, but not often."""
     with served(tmp_path, *[Broken(["data: {nonsense"])] * 9) as (core, api):

@@ -521,8 +521,11 @@ class Exchange:
         self._is_empty = not any(_says_something(part) for part in response.parts)
         if self._is_empty and not was_empty:
             self._report("The model sent an empty answer. It is asked once more.")
-        if response.provider_name and response.finish_reason is None:
-            self._report("The answer may be cut short: the provider did not say that it ended.")
+        if response.provider_name and not _has_end(response):
+            self._report(
+                "The answer may be cut short: the provider did not say that it was complete. What arrived is kept; "
+                'say "go on" to continue.'
+            )
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
@@ -622,6 +625,12 @@ def _arguments_of(call: ToolCallPart) -> dict[str, Any]:
 
 def _says_something(part: object) -> bool:
     return isinstance(part, ToolCallPart) or (isinstance(part, TextPart) and bool(part.content.strip()))
+
+
+def _has_end(response: ModelResponse) -> bool:
+    """Return True if the provider gave a reason for the end of its answer, even one that pydantic-ai does not know."""
+    details = response.provider_details or {}
+    return response.finish_reason is not None or bool(details.get("finish_reason"))
 
 
 def _drop_response(messages: list[Any]) -> list[Any]:

@@ -204,9 +204,10 @@ def _make_scripted(settings: Settings) -> ChosenModel:
 def _make_served(settings: Settings) -> ChosenModel:
     """Return a model behind the base URL. The key is OPENAI_API_KEY if it is set; most such servers need none."""
     try:
-        from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.profiles.openai import OpenAIModelProfile
         from pydantic_ai.providers.openai import OpenAIProvider
+
+        from skillshelf.agent._served import ServedModel
     except ImportError as error:
         raise MissingExtraError("--base-url", "chat") from error
 
@@ -226,7 +227,7 @@ def _make_served(settings: Settings) -> ChosenModel:
     )
 
     key = os.environ.get("OPENAI_API_KEY") or "no-key-needed"
-    model = OpenAIChatModel(name, provider=OpenAIProvider(settings.base_url, key), profile=profile)
+    model = ServedModel(name, provider=OpenAIProvider(settings.base_url, key), profile=profile)
     window = _find_window(settings, model, SERVER_WINDOW)
     return ChosenModel(model, f"openai-chat:{name}", _gets_tools(settings, model), window, False)
 
