@@ -107,6 +107,28 @@ def test_no_mode_but_yolo_runs_a_script_unasked(tmp_path: Path, mode: str) -> No
     assert result.refused
 
 
+def test_copies_that_a_killed_agent_left_are_removed(tmp_path: Path) -> None:
+    """Those of a living one stay, however old they are, and so does what is not a copy."""
+    write_skill(tmp_path / "pdf", {"scripts/where.py": "import os\nprint(os.environ['SKILL_DIR'])\n"})
+    living = agent(tmp_path, run_call("where.py"), run_call("where.py"), "ok", "ok")
+    (result,) = of(say(living, "go"), ToolReturned)[:1]
+    used = Path(result.text)
+    runs = next(folder for folder in used.parents if folder.name == "runs")
+    abandoned = runs / "skillshelf-abandoned"
+    (abandoned / "copy").mkdir(parents=True)
+    other = runs / "skillshelf-file"
+    other.write_text("not a copy")
+    for path in runs.iterdir():
+        os.utime(path, (0, 0))
+    (runs / "skillshelf-new").mkdir()
+
+    assert run_script(tmp_path, "where.py").ok
+    assert not abandoned.exists()
+    assert used.exists()
+    assert other.exists()
+    assert (runs / "skillshelf-new").exists()
+
+
 def test_a_failure_says_how_the_script_ended(tmp_path: Path) -> None:
     write_skill(tmp_path / "pdf", {"scripts/fail.py": "print('half done')\nraise SystemExit(3)\n"})
     result = run_script(tmp_path, "fail.py")

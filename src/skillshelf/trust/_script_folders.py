@@ -1,11 +1,16 @@
 """Copies of skills' folders for their scripts to run from."""
 
+import os
 import secrets
+import shutil
 import tempfile
+import time
+import weakref
+from contextlib import suppress
 from dataclasses import replace
 
 from skillshelf.errors import SkillError, TrustError
-from skillshelf.files import make_private_folders, mounts_below
+from skillshelf.files import NotPlainFile, make_private_folders, mounts_below, open_folder, system, try_lock
 from skillshelf.sources import DirectorySource, Source
 from skillshelf.trust._copies import COPIED_FILES, TreeCopy, make_copy
 from skillshelf.trust._snapshot import Snapshot, take_snapshot
@@ -13,6 +18,9 @@ from skillshelf.trust._source import TrustedSource
 
 _COMPILED_ENDINGS = (".pyc", ".pyo")
 _COMPILED_FOLDER = "__pycache__"
+_PREFIX = "skillshelf-"
+_SECONDS_TO_LOCK = 3600.0
+"""A folder of which no process holds the lock is left alone for so long: its process may be about to take it."""
 
 
 class ScriptFolders:
@@ -67,8 +75,29 @@ class ScriptFolders:
         if self._home is None:
             if self._parent is not None:
                 make_private_folders(self._parent)
-            self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", dir=self._parent, ignore_cleanup_errors=True)
+                _remove_abandoned(self._parent)
+            self._home = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=self._parent, ignore_cleanup_errors=True)
+            lock = open_folder(self._home.name)
+            weakref.finalize(self, system.close, lock)
+            with suppress(OSError):  # a file system without locks: there, nothing is removed
+                try_lock(lock)
         return self._home.name
+
+
+def _remove_abandoned(parent: str) -> None:
+    """Remove the folders of processes that were killed. A living process holds the lock on its folder."""
+    oldest = time.time() - _SECONDS_TO_LOCK
+    for name in system.listdir(parent):
+        path = os.path.join(parent, name)
+        with suppress(OSError, NotPlainFile):  # no folder; or another process is doing the same
+            if not name.startswith(_PREFIX) or system.stat(path, follow_symlinks=False).st_mtime > oldest:
+                continue
+            folder = open_folder(path)
+            try:
+                if try_lock(folder):
+                    shutil.rmtree(path, ignore_errors=True)
+            finally:
+                system.close(folder)
 
 
 def _leave_out_compiled(snapshot: Snapshot) -> Snapshot:
