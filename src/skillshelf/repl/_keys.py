@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
@@ -29,8 +31,8 @@ def make_bindings() -> KeyBindings:
     def complete_word(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         state = buffer.complete_state
-        if state is None:
-            buffer.start_completion(insert_common_part=True)
+        if state is None or not state.completions:
+            _complete_at_once(buffer)
         elif len(state.completions) == 1 and state.complete_index == 0:
             # The only suggestion is taken already; the next in the circle would be the text typed before it.
             buffer.complete_state = None
@@ -38,6 +40,21 @@ def make_bindings() -> KeyBindings:
             buffer.complete_next()
 
     return bindings
+
+
+def _complete_at_once(buffer: Buffer) -> None:
+    """Complete the word before the next key is read.
+
+    The menu fills in the background, and what is typed in the meantime would cancel it.
+    """
+    buffer.cancel_completion()
+    document = buffer.document
+    found = list(buffer.completer.get_completions(document, CompleteEvent(completion_requested=True)))
+    if len(found) == 1:
+        buffer.apply_completion(found[0])
+        return
+    buffer.insert_text(get_common_complete_suffix(document, found))
+    buffer.start_completion()
 
 
 def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
