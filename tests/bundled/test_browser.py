@@ -446,10 +446,11 @@ def test_a_page_gets_no_permissions_and_leaves_no_worker(skill: BrowserSkill, si
 
 
 def test_attaching_allows_hosts_and_asks_before_anything_is_used() -> None:
-    """Looking is free."""
+    """Looking at a page that is open is free."""
     skill = attach_bundled("browser=localhost:8000, wiki.example")
     permissions = {tool.name: tool.permission for tool in skill.tools()}
     assert {name for name, permission in permissions.items() if permission == "ask"} == {
+        "open_page",
         "click_element",
         "fill_field",
         "choose_option",

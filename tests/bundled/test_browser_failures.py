@@ -226,7 +226,7 @@ def test_a_missing_driver_is_named_with_its_extra() -> None:
         "import asyncio, sys; sys.modules['playwright'] = None\n"
         "from skillshelf.bundled.browser.skill import BrowserSkill, POLICY\n"
         "skill = BrowserSkill().with_policy(POLICY)\n"
-        "asyncio.run(skill.tools()[0].call({'url': 'http://a.example/'}))"
+        "asyncio.run(skill.tools()[0].call({'url': 'http://a.example/'}, approved=True))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert MissingExtraError.__name__ in done.stderr
@@ -261,7 +261,7 @@ def test_a_caller_who_leaves_does_not_keep_the_browser(site: Stage) -> None:
 
     async def leave(skill: BrowserSkill) -> None:
         (tool,) = [tool for tool in skill.tools() if tool.name == "open_page"]
-        visit = asyncio.ensure_future(tool.call({"url": site.url("/silent")}))
+        visit = asyncio.ensure_future(tool.call({"url": site.url("/silent")}, approved=True))
         while not any("/silent" in request for request in site.requests):
             await asyncio.sleep(0.01)
         visit.cancel()
@@ -358,7 +358,7 @@ from skillshelf.bundled.browser.skill import POLICY, BrowserSkill
 
 skill = BrowserSkill([sys.argv[1]]).with_policy(POLICY)
 open_page = skill.tools()[0]
-print(asyncio.run(open_page.call({"url": f"http://{sys.argv[1]}/" + sys.argv[2]}))["text"], flush=True)
+print(asyncio.run(open_page.call({"url": f"http://{sys.argv[1]}/" + sys.argv[2]}, approved=True))["text"], flush=True)
 sys.stdin.readline()
 """
 

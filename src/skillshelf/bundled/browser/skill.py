@@ -19,7 +19,7 @@ Key = Literal[
 ]  # fmt: skip
 
 POLICY: dict[str, Permission] = {
-    "open_page": "safe",
+    "open_page": "ask",
     "read_open_page": "safe",
     "take_screenshot": "safe",
     "go_back": "safe",
@@ -29,7 +29,7 @@ POLICY: dict[str, Permission] = {
     "choose_option": "ask",
     "press_key": "ask",
 }
-"""Looking is free. What can send, buy or delete something asks."""
+"""Looking is free. What can send something asks: an address carries data as a form does."""
 
 
 class BrowserSkill(BaseSkill):
@@ -82,7 +82,7 @@ class BrowserSkill(BaseSkill):
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
-        """Return the skill for `HOST,HOST`: hosts that are not public, and may be reached. Looking is free."""
+        """Return the skill for `HOST,HOST`: hosts that are not public, and may be reached."""
         hosts = [host for host in setting.split(",") if host.strip()]
         return cls(hosts).with_policy(POLICY)
 
