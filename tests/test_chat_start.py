@@ -169,3 +169,18 @@ def test_an_error_at_the_start_is_reported_as_without_a_terminal(
     assert expected.stderr.strip().splitlines()[-1] in screen
     assert "›" not in screen
     assert "starting" not in screen
+
+
+def test_a_terminal_that_cannot_move_the_cursor_is_told_what_to_use(tmp_path: Path) -> None:
+    """A chat draws its screen anew with every key. One message and its answer need no such terminal."""
+    model = script(tmp_path, "Hello.")
+    terminal = OnTerminal("--model", model, cwd=tmp_path, env={"TERM": "dumb"})
+    assert terminal.end() == 2
+    assert "TERM=dumb" in terminal.raw
+    assert "skillshelf chat -p" in terminal.raw
+    assert "\x1b" not in terminal.raw
+
+    terminal = OnTerminal("--model", model, "-p", "Hi.", cwd=tmp_path, env={"TERM": "dumb"})
+    assert terminal.end() == 0
+    assert "Hello." in terminal.raw
+    assert "\x1b" not in terminal.raw

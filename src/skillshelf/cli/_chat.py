@@ -35,6 +35,8 @@ EXAMPLES = """
 """
 _MAX_LISTED_NAMES = 20
 _NO_SERVERS = "none"
+_WITHOUT_CURSOR = ("dumb", "unknown")
+"""Types of terminals (TERM) that only print, such as a shell inside of an editor."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -66,6 +68,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json and args.prompt is None
     if args.message is not None and args.prompt is not None:
         raise CommandError("there are two messages.", "Give one: with -p it is answered once, without in a chat.")
+    terminal_type = os.environ.get("TERM", "")
+    if is_interactive and terminal_type in _WITHOUT_CURSOR:
+        raise CommandError(
+            f"this terminal cannot move the cursor (TERM={terminal_type}), and a chat needs that.",
+            'Ask with `skillshelf chat -p "MESSAGE"`, and go on with -c -p, or use another terminal.',
+        )
 
     # Importing the agent takes seconds, so everything that can be wrong without it is looked at before.
     settings = _load_settings(args)
