@@ -155,6 +155,18 @@ def test_an_answer_without_an_end_may_be_cut_short(tmp_path: Path) -> None:
     assert "The beginning" in str(api.requests[1]["messages"])
 
 
+def test_an_answer_of_a_known_provider_may_be_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only one of the user's own server."""
+    api = OpenAIApi([Broken([chunk("The beginning ")])])
+    with api.serve() as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        core = AgentCore(resolve(Settings(model="openai-chat:tiny")))
+        core.load_skills(tmp_path)
+        events = answer(core, "Hi.")
+    assert ["may be cut short" in notice.text for notice in of(events, Notice)] == [True]
+
+
 def test_an_answer_without_a_finish_reason_is_complete_if_the_server_says_so(tmp_path: Path) -> None:
     """Some servers send the last line alone, and some a reason of their own."""
     reason = chunk("").replace('"finish_reason": null', '"finish_reason": "guardrail"')

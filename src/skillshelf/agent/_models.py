@@ -244,12 +244,22 @@ def _make_from_name(name: str) -> "Model[Any]":
         )
 
     try:
-        return infer_model(name)
+        chosen = infer_model(name)
+        return _watch_ends(chosen, provider) if type(chosen).__name__ == "OpenAIChatModel" else chosen
     except ImportError as error:
         message = f"The library for {provider} is not installed. Run: {_find_install_command(provider, error)}"
         raise ModelUnavailableError(message) from error
     except Exception as error:  # each of forty providers has its own way to say what it lacks
         raise ModelUnavailableError(_describe_missing(name, str(error))) from error
+
+
+def _watch_ends(model: "Model[Any]", provider: str) -> "Model[Any]":
+    """Return a model of Chat Completions that notices an answer without an end."""
+    from pydantic_ai.providers import infer_provider
+
+    from skillshelf.agent._served import ServedModel
+
+    return ServedModel(model.model_name, provider=infer_provider(provider))
 
 
 def _find_install_command(provider: str, error: ImportError) -> str:
