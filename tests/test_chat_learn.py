@@ -96,6 +96,22 @@ def test_a_no_writes_nothing(tmp_path: Path) -> None:
     assert "bump-version" not in Shelf.open(tmp_path).catalog
 
 
+def test_a_no_to_the_case_is_not_argued_with(tmp_path: Path) -> None:
+    """The skill stays, the missing case is named, and the model is not asked for it again."""
+    terminal = begin(tmp_path, write_skill(), write_cases(), "Without a case, then.")
+    terminal.send("/learn bump-version\r")
+    terminal.see("Allow write_file?")
+    terminal.send("y")
+    terminal.see("+  - name: raises the version")
+    terminal.see("Allow write_file?")
+    terminal.send("n")
+    terminal.see("Written: bump-version")
+    terminal.see("evals/cases.yaml was not written")
+    leave(terminal)
+    assert (tmp_path / FOLDER / "SKILL.md").exists()
+    assert not (tmp_path / FOLDER / "evals").exists()
+
+
 def test_faults_of_the_draft_go_back_to_the_model_once(tmp_path: Path) -> None:
     broken = CASES.replace("skill_loaded", "skill_lauded")
     steps = [write_skill(), write_cases(broken), "Written.", write_cases(), "Corrected."]

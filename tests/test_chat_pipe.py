@@ -1,6 +1,7 @@
 """Run `skillshelf chat` without a terminal."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from chats import SKILLSHELF, chat, script, tool
+from openai_api import OpenAIApi
 
 Write = Callable[..., Path]
 
@@ -34,6 +36,26 @@ def test_piped_input_follows_the_message(tmp_path: Path) -> None:
     assert result.returncode == 0
     saved = next(Path.home().rglob("*.jsonl")).read_text()
     assert "review this\\n\\n+ a line" in saved
+
+
+def test_a_reader_that_goes_away_ends_the_turn_quietly(tmp_path: Path) -> None:
+    """As with `| head`: the exit code says so, and what had arrived is in the session's file."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with OpenAIApi(["An answer of some words."]).serve() as url:
+        result = subprocess.run(
+            [*SKILLSHELF, "chat", "--model", "tiny", "--base-url", url, "-p", "go"],
+            cwd=tmp_path,
+            env={**os.environ, "OPENAI_API_KEY": "key"},
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")
+    assert "An" in next(Path.home().rglob("*.jsonl")).read_text()
 
 
 def test_events_are_json_lines(tmp_path: Path, write: Write) -> None:

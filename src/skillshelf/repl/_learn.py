@@ -80,7 +80,7 @@ async def learn(face: ChatFace, typed: str) -> None:
         return
 
     problems = await _find_all_problems(face, writes)
-    if problems:
+    if problems and not writes.refused:  # a no to one of the files is the user's last word
         face.print(*(Text(clean_line(problem), "yellow") for problem in problems))
         correction = _CORRECTION.format(problems="\n".join(f"- {problem}" for problem in problems))
         await face.send(writes.watch(face.core.process_message(correction)))
@@ -93,6 +93,8 @@ class _SkillWrites:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.refused = False
+        """True if the user did not allow one of the files."""
         self._calls: dict[str, str] = {}
 
     async def watch(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
@@ -101,10 +103,11 @@ class _SkillWrites:
                 match = _SKILL_FILE.fullmatch(str(event.arguments.get("path", "")))
                 if match:
                     self._calls[event.id] = match[1]
-            elif isinstance(event, ToolReturned) and event.ok and event.id in self._calls:
+            elif isinstance(event, ToolReturned) and event.id in self._calls:
                 name = self._calls[event.id]
-                if name not in self.names:
+                if event.ok and name not in self.names:
                     self.names.append(name)
+                self.refused = self.refused or event.refused
             yield event
 
 
@@ -139,7 +142,7 @@ def _report(face: ChatFace, writes: _SkillWrites, problems: list[str]) -> None:
     for name in writes.names:
         face.print(f"Written: {clean_line(name)}, in {_SKILLS}/{clean_line(name)}. /undo takes it back.")
     if problems:
-        face.print(Text(f"{count_noun(len(problems), 'fault')} left: `skillshelf check` names them.", "yellow"))
+        face.print(Text(f"{count_noun(len(problems), 'fault')} left:", "yellow"))
         face.print(*(Text(f"  {clean_line(problem)}", "yellow") for problem in problems))
         return
     names = " ".join(f"{_SKILLS}/{clean_line(name)}" for name in writes.names)

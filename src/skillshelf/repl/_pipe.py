@@ -73,8 +73,14 @@ class Pipe:
         return found.attachments
 
     async def send(self, events: AsyncIterator[on.Event]) -> None:
-        async for event in events:
-            self._show(event)
+        try:
+            async for event in events:
+                self._show(event)
+        except BrokenPipeError:  # nobody reads any more: end the turn, and let it keep what it has
+            self.core.cancel()
+            async for _ in events:
+                pass
+            raise
 
     def waiting(self, activity: str) -> AbstractContextManager[None]:
         return nullcontext()
