@@ -1,26 +1,14 @@
 """What can go wrong while looking something up, in words that a model can act on."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
-from skillshelf.errors import SkillError, error_code
+from skillshelf.bundled._guided_errors import GuidedError
+from skillshelf.errors import error_code
 from skillshelf.text import closest_names, quote_for_model
 
 
-class RagError(SkillError):
+class RagError(GuidedError):
     """Something cannot be looked up, or not in this way."""
-
-    reference: ClassVar[str] = "error_codes.md"
-    """The reference that says what to do about it."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason} Load the reference {self.reference!r} for what to do about it.")
-
-    @property
-    def code(self) -> str:
-        """The error's name for programs, such as `nothing-found`."""
-        return error_code(type(self))
 
 
 class EmptyQuestionError(RagError):

@@ -1,19 +1,10 @@
 """What can go wrong in a browser, in words that a model can act on."""
 
-from typing import ClassVar
-
-from skillshelf.errors import SkillError
+from skillshelf.bundled._guided_errors import GuidedError
 
 
-class BrowserError(SkillError):
+class BrowserError(GuidedError):
     """The browser cannot do what was asked."""
-
-    reference: ClassVar[str] = "error_codes.md"
-    """The reference that says what to do about it."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason} Load the reference {self.reference!r} for what to do about it.")
 
 
 class BrowserUnavailableError(BrowserError):

@@ -1,24 +1,11 @@
 """What can go wrong with a PDF file, in words that a model can act on."""
 
-from typing import ClassVar
+from skillshelf.bundled._guided_errors import GuidedError
+from skillshelf.errors import error_code
 
-from skillshelf.errors import SkillError, error_code
 
-
-class PdfError(SkillError):
+class PdfError(GuidedError):
     """A PDF file cannot be read, or not in this way."""
-
-    reference: ClassVar[str] = "error_codes.md"
-    """The reference that says what to do about it."""
-
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(f"{reason} Load the reference {self.reference!r} for what to do about it.")
-
-    @property
-    def code(self) -> str:
-        """The error's name for programs, such as `password-needed`."""
-        return error_code(type(self))
 
 
 class PdfNotFoundError(PdfError):
