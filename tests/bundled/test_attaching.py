@@ -72,6 +72,23 @@ def test_why_says_how_to_attach_a_skill(run: Run) -> None:
     assert "--with weather" in out
 
 
+def test_a_command_about_a_skill_that_is_not_attached_says_how_to_attach_it(run: Run) -> None:
+    """And `show` repeats the option in the command for a reference, which needs it again."""
+    code, _, err = run("show", "weather")
+    assert (code, err.strip()) == (1, "There is no skill named 'weather'. It comes with skillshelf: add --with weather")
+    _, out, _ = run("show", "weather", "--with", "weather")
+    assert "References (skillshelf show weather REFERENCE --with weather)" in out
+
+
+def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
+    """An empty file is a database without tables."""
+    (tmp_path / "app.json").write_text("{}")
+    with pytest.raises(SettingsError, match=r"'app\.json' is not an SQLite database"):
+        attach_bundled(f"database={tmp_path / 'app.json'}")
+    (tmp_path / "empty.db").touch()
+    assert attach_bundled(f"database={tmp_path / 'empty.db'}").name == "database"
+
+
 def test_a_skill_that_is_not_available_says_what_to_install() -> None:
     """A library comes first, then a program; neither is imported or run to find out."""
     without_library = AttachableSkill("a", "a:A", "extra-a", ("json", "no_such_library"))

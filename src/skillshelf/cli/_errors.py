@@ -85,7 +85,10 @@ def _find_exit_code(error: SkillError | OSError) -> int:
 
 def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
     hint = "`skillshelf why NAME` explains more."
-    if error.closest:
+    usage = _find_bundled(error.name)
+    if usage:
+        hint = f"It comes with skillshelf: add --with {usage}"
+    elif error.closest:
         hint = f"Did you mean {', '.join(map(repr, error.closest))}? {hint}"
     return CommandError(
         f"There is no skill named {error.name[:_MAX_NAME_SHOWN]!r}.",
@@ -94,6 +97,13 @@ def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
         exit_code=1,
         facts={"closest": list(error.closest)},
     )
+
+
+def _find_bundled(name: str) -> str:
+    """Return what to write after `--with` for a bundled skill that is not on the shelf; empty if there is none."""
+    from skillshelf.bundled import ATTACHABLE
+
+    return next((skill.usage for skill in ATTACHABLE if skill.name == name), "")
 
 
 def find_code(error: Exception) -> str:

@@ -48,7 +48,7 @@ COMMANDS = {
     "completion": "print a script for the completion of your shell",
 }
 _WITHOUT_JSON = ("demo", "serve", "completion")
-_WITH_PACKAGES = ("list", "show", "search", "overlap", "check", "listing", "cost", "why", "set", "chat", "serve")
+_OPENING_THE_SHELF = ("list", "show", "search", "overlap", "listing", "cost", "why", "set", "chat", "serve")
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/
@@ -141,8 +141,9 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
             module = _import_command(name)
             command.epilog = f"examples:{module.EXAMPLES}"
             module.add_arguments(command)
-            if name in _WITH_PACKAGES:
+            if name in _OPENING_THE_SHELF or name == "check":
                 add_package_option(command)
+            if name in _OPENING_THE_SHELF:
                 add_attach_option(command)
             add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser

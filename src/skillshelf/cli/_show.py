@@ -1,6 +1,7 @@
 """`skillshelf show`: a skill's facts and instructions, or one of its references."""
 
 import argparse
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         review = explain_review(shelf, shelf.catalog.find(args.name))
         _show_skill(skill, instructions, list(_list_facts(skill, tokens, permissions, review)), out)
+        _show_references(skill, args.attached, out)
     return 0
 
 
@@ -116,11 +118,20 @@ def _show_skill(skill: SkillDescriptor, instructions: str, facts: Sequence[tuple
         _show_markdown(instructions, out)
     else:
         out.print(instructions.rstrip("\n"))
-    if skill.references:
-        out.print()
-        out.print_styled(f"References (skillshelf show {skill.name} REFERENCE)", "bold")
-        for path in skill.references:
-            out.print(f"- {path}")
+
+
+def _show_references(skill: SkillDescriptor, attached: Sequence[str], out: Output) -> None:
+    """List the references with the command that shows one. It needs `--with` again if this skill came by it."""
+    if not skill.references:
+        return
+    command = f"skillshelf show {skill.name} REFERENCE"
+    for text in attached:
+        if text.partition("=")[0] == skill.name:
+            command += f" --with {shlex.quote(text)}"
+    out.print()
+    out.print_styled(f"References ({command})", "bold")
+    for path in skill.references:
+        out.print(f"- {path}")
 
 
 def _list_facts(

@@ -78,7 +78,9 @@ def parse_host(text: str) -> str:
         port = ""
     name = _normalise_name(host)
     if not name or any(character in name for character in "/@?#* ") or not name.isprintable():
-        raise SettingsError(f"{text!r} is not a host. Give a name or an address, perhaps with a port: localhost:8080.")
+        raise SettingsError(
+            f"{text!r} is not a host. Give a name or an address without http://, perhaps with a port: localhost:8080."
+        )
     return f"{name}:{port}" if port else name
 
 

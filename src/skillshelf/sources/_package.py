@@ -163,7 +163,9 @@ class ObjectSource(ClassSource):
             raise InvalidSkillError(f"{skill!r} is not a skill. Pass an instance of a BaseSkill subclass.")
         skill_name = describe_class(type(skill), self.name).name
         if any(other.name == skill_name for other in self.skills):
-            raise InvalidSkillError(f"Two skills are named {skill_name!r}. Give one of the classes another name.")
+            raise InvalidSkillError(
+                f"Two skills are named {skill_name!r}. Leave one out, or give its class another name."
+            )
 
         tools = skill.tools()
         for tool in tools:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _WRITE = "write:"
 _SERVER_PREFIXES = ("postgresql://", "postgres://")
+_SQLITE_HEADER = b"SQLite format 3\0"
 
 Parameter = str | int | float | bool | None
 
@@ -117,13 +118,16 @@ class DatabaseSkill(BaseSkill):
 
     def _check_target(self) -> None:
         """Raise SettingsError for a target that cannot be a database. Nothing is connected yet."""
+        name = os.path.basename(self._target)
         if self._target.startswith(_SERVER_PREFIXES):
             self._open()
         elif not os.path.isfile(self._target):
             raise SettingsError(
-                f"There is no database file {os.path.basename(self._target)!r}. Give its path, or the address of a "
-                f"server: postgresql://user@host/name"
+                f"There is no database file {name!r}. Give its path, or the address of a server: "
+                f"postgresql://user@host/name"
             )
+        elif not _is_sqlite(self._target):
+            raise SettingsError(f"{name!r} is not an SQLite database. Give the path of one.")
 
     def _open(self) -> "Backend":
         """Return the database. Nothing is connected yet. Raises SettingsError for a target that cannot be one."""
@@ -136,3 +140,13 @@ class DatabaseSkill(BaseSkill):
 
         self._check_target()
         return SqliteProcess(self._target, self._seconds)
+
+
+def _is_sqlite(path: str) -> bool:
+    """Return False for a file of another kind. An empty file is a database without tables."""
+    try:
+        with open(path, "rb") as file:
+            beginning = file.read(len(_SQLITE_HEADER))
+    except OSError:  # each call of a tool says so
+        return True
+    return beginning in (b"", _SQLITE_HEADER)
