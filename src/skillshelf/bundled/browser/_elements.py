@@ -1,6 +1,7 @@
 """Pages as text with numbered elements, and elements found again by their number."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,8 @@ _READ_SCHEMES = ("http:", "https:", "about:", "blob:", "data:")
 """Of frames. One that was refused has an address of Chromium's own, and nothing to read."""
 _MAX_REMEMBERED = 20_000
 """Elements of a page that is loaded again and again."""
+_LIKE_FRAME = re.compile(r"-(?=--[^\S\n]*frame)", re.IGNORECASE)
+"""What a page may write to make its text look like that of a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ class PageReader:
         self._url = url
         self._remember(page.main_frame, main)
 
-        texts = [main["text"]]
+        texts = [_show_text(main)]
         missing: list[str] = []
         is_whole = main["isWhole"]
         room = self.limits.page_characters - len(main["text"])
@@ -119,11 +122,11 @@ class PageReader:
             try:
                 answer = await self._read_frame(frame, room, _FRAME_SECONDS)
             except Error:  # it went away, or its own scripts keep it busy
-                missing.append(f"The frame {clip(frame.url, _MAX_URL)} could not be read.")
+                missing.append(f"The frame {_show_address(frame)} could not be read.")
                 continue
             if answer["text"]:
                 self._remember(frame, answer)
-                texts.append(f"--- frame {clip(frame.url, _MAX_URL)} ---\n{answer['text']}")
+                texts.append(f"--- frame {_show_address(frame)} ---\n{_show_text(answer)}")
                 room -= len(answer["text"])
             is_whole = is_whole and answer["isWhole"]
 
@@ -135,7 +138,7 @@ class PageReader:
             document=main["document"],
             title=clean_line(main["title"]),
             media_type=main["type"],
-            text=show_controls(text_for_model("\n\n".join(filter(None, texts)))),
+            text="\n\n".join(filter(None, texts)),
             missing=missing,
             width=int(main["width"]),
             height=int(main["height"]),
@@ -194,6 +197,21 @@ class PageReader:
             del self._elements[number]
 
 
+def show_page_text(text: str) -> str:
+    """Return what a page wrote as a model may read it: hidden and control characters are written out."""
+    return show_controls(text_for_model(text))
+
+
+def _show_text(answer: Mapping[str, Any]) -> str:
+    """Return the text of a page or of a frame, in which nothing passes for the beginning of another frame."""
+    return _LIKE_FRAME.sub("- ", show_page_text(answer["text"]))
+
+
+def _show_address(frame: Frame) -> str:
+    # An address that begins with data: may have spaces, and with them whatever it wants to say.
+    return clip(frame.url.replace(" ", "%20"), _MAX_URL)
+
+
 async def _find_shown_frames(page: Page) -> list[Frame]:
     """Return the frames of a page that are large enough to be read."""
     shown: list[Frame] = []
@@ -223,14 +241,15 @@ def _write_selector(command: str, argument: Mapping[str, Any]) -> str:
 def _is_same_name(given: str, name: str) -> bool:
     """Return True if a name is the one that the reading shows, apart from spaces, quotes, letter case and its end."""
     wanted = _simplify(given)
-    shown = _simplify(show_controls(text_for_model(name)))
+    shown = _simplify(show_page_text(name))
     if shown.endswith("…"):
         return wanted.startswith(shown[:-1])
     return wanted == shown
 
 
 def _simplify(name: str) -> str:
-    return " ".join(name.replace("\\", "").replace('"', "").split()).casefold()
+    # A reading has a space after some brackets, which the page has not.
+    return " ".join(name.replace("\\", "").replace('"', "").replace("[", "[ ").split()).casefold()
 
 
 def _without_fragment(url: str) -> str:

@@ -20,7 +20,7 @@ class Happenings:
 
     def __init__(self, context: BrowserContext, limits: BrowserLimits) -> None:
         self.accepts_dialogs = False
-        """True if dialogs of the present call are answered with OK."""
+        """True if dialogs are answered with OK: during a call that says so, and not after it."""
         self.is_flood = False
         """True if the page opened more dialogs and windows than it may."""
         self.has_crashed = False
@@ -56,9 +56,8 @@ class Happenings:
         page.on("response", self._on_response)
         page.on("popup", self._on_window)
 
-    def begin_call(self, *, accepts_dialogs: bool) -> None:
+    def begin_call(self) -> None:
         """Forget the counts of the last call."""
-        self.accepts_dialogs = accepts_dialogs
         self.is_flood = False
         self.offered_file = ""
         self.failure = None

@@ -9,7 +9,7 @@ from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from skillshelf.bundled.browser._chromium import RunningChromium
-from skillshelf.bundled.browser._elements import FoundElement, PageReader, WholeText
+from skillshelf.bundled.browser._elements import FoundElement, PageReader, WholeText, show_page_text
 from skillshelf.bundled.browser._errors import (
     BrowserClosedError,
     BrowserError,
@@ -58,7 +58,7 @@ class Tab:
     async def open(self, url: str) -> PageReading:
         """Go to an address. Raises AddressRefusedError and BrowserError."""
         self._chromium.proxy.rules.check_scheme(url)
-        self._happenings.begin_call(accepts_dialogs=False)
+        self._happenings.begin_call()
         if self._page is None:
             self._page = await self._chromium.context.new_page()
             self._happenings.watch(self._page)
@@ -75,11 +75,15 @@ class Tab:
 
     async def click(self, number: int, name: str, *, accepts_dialogs: bool) -> PageReading:
         """Click on an element."""
-        page = self._begin(accepts_dialogs=accepts_dialogs)
+        page = self._begin()
         found = await self._reader.find(number, name)
         check_usable(found)
-        await self._act(found, lambda: found.locator.click(timeout=self._action_timeout))
-        return await self._arrive(page)
+        self._happenings.accepts_dialogs = accepts_dialogs
+        try:
+            await self._act(found, lambda: found.locator.click(timeout=self._action_timeout))
+            return await self._arrive(page)
+        finally:
+            self._happenings.accepts_dialogs = False
 
     async def fill(self, number: int, name: str, text: str) -> FieldChange:
         """Replace the content of a field."""
@@ -215,10 +219,10 @@ class Tab:
         """Milliseconds."""
         return self._limits.action_seconds * 1000
 
-    def _begin(self, *, accepts_dialogs: bool = False) -> Page:
+    def _begin(self) -> Page:
         if self._page is None or self._page.is_closed():
             raise NoPageError("No page is open. Call open_page first.")
-        self._happenings.begin_call(accepts_dialogs=accepts_dialogs)
+        self._happenings.begin_call()
         return self._page
 
     async def _navigate(self, page: Page, url: str, go: Callable[[], Awaitable[Response | None]]) -> Response | None:
@@ -347,8 +351,8 @@ class Tab:
             notice=NOTICE,
             url=clip(page.url, _MAX_URL),
             element=number,
-            name=found.element.name,
-            value=str(found.state["value"]),
+            name=show_page_text(found.element.name),
+            value=show_page_text(str(found.state["value"])),
             events=self._happenings.take_events(),
         )
 

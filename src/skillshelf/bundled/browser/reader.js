@@ -36,6 +36,8 @@
     button: "button", submit: "button", reset: "button", image: "button", checkbox: "checkbox", radio: "radio",
     range: "slider", number: "spinbutton", search: "searchbox", file: "file",
   };
+  // Stands for the bracket before a number of ours until the text is complete. No character has this code.
+  const OUR_BRACKET = "\uFDD0";
   const ROWS = "tr, li, article, fieldset, [role=row], [role=listitem], [role=article]";
   const TEST_IDS = ["data-testid", "data-test-id", "data-test", "data-cy", "data-qa"];
 
@@ -352,6 +354,13 @@
 
   // ---- the text
 
+  // Whatever the page wrote, in one piece or in several: a number in brackets must not look like one of ours. Notes such
+  // as [12] stay as they are.
+  function finish(pieces) {
+    const text = pieces.join("").replace(/[ \t]+\n/g, "\n").trim();
+    return text.replace(/\[(?=\p{Nd}+[^\p{Nd}\]])/gu, "[ ").replaceAll(OUR_BRACKET, "[");
+  }
+
   class Reader {
     constructor({ first, characters, elements: most, seconds }) {
       this.next = first;
@@ -375,13 +384,14 @@
       return !this.isWhole;
     }
 
-    add(text) {
+    add(written, bracket = "") {
+      const text = written.replaceAll(OUR_BRACKET, "");
       if (!text) return;
       const last = this.pieces.length ? this.pieces[this.pieces.length - 1] : "";
       const touches = last.endsWith("]") && /^[\p{L}\p{N}[(]/u.test(text);
       if ((this.wantsSpace || touches) && !this.lineIsEmpty) this.pieces.push(" ");
       this.wantsSpace = false;
-      this.pieces.push(text);
+      this.pieces.push(bracket + text);
       this.room -= text.length;
       this.lineIsEmpty = false;
       this.blankLines = 0;
@@ -398,19 +408,18 @@
       if (!/\S/.test(data)) { this.wantsSpace = true; return; }
       this.range.selectNodeContents(node);
       if (!isInSight(this.range.getClientRects(), shown)) return;
-      // A number in brackets must not look like one of ours.
-      const safe = data.slice(0, Math.max(this.room, 0) + 1).replace(/\[(?=\d+ )/g, "[ ");
+      const start = data.slice(0, Math.max(this.room, 0) + 1);
       if (style.whiteSpace.startsWith("pre") || style.whiteSpaceCollapse === "preserve") {
-        const lines = safe.split("\n");
+        const lines = start.split("\n");
         lines.forEach((line, index) => {
           if (index) { this.pieces.push("\n"); this.lineIsEmpty = true; this.wantsSpace = false; }
           this.add(line);
         });
         return;
       }
-      if (/^\s/.test(safe)) this.wantsSpace = true;
-      this.add(squeeze(safe));
-      if (/\s$/.test(safe)) this.wantsSpace = true;
+      if (/^\s/.test(start)) this.wantsSpace = true;
+      this.add(squeeze(start));
+      if (/\s$/.test(start)) this.wantsSpace = true;
     }
 
     addElement(element, role) {
@@ -433,7 +442,7 @@
         notes.push("= " + (chosen.join(", ") || '""'), "options: " + options.join(", ") + more);
       } else if (WITH_VALUE.has(role)) {
         const value = typeof element.value === "string" ? element.value : element.innerText;
-        if (value) notes.push("= " + JSON.stringify(clip(squeeze(value), 100)));
+        if (value) notes.push("= " + quote(clip(squeeze(value), 100)));
         if (element.tagName === "INPUT" && !PLAIN_INPUTS.has(element.type)) notes.push(element.type);
       }
       if (element.checked === true || element.getAttribute("aria-checked") === "true") notes.push("checked");
@@ -450,10 +459,10 @@
       if (isDisabled(element)) notes.push("disabled");
       if (role === "link") {
         const address = element.getAttribute("href") || "";
-        if (address.length <= MAX_URL && !/^\s*javascript:/i.test(address)) notes.push("to " + squeeze(address));
+        if (address.length <= MAX_URL && !/^\s*javascript:/i.test(address)) notes.push("to " + quote(squeeze(address)));
       }
       const tail = notes.length ? " " + notes.join("; ") : "";
-      this.add(`[${number} ${role} ${JSON.stringify(name)}${tail}]`);
+      this.add(`${number} ${role} ${quote(name)}${tail}]`, OUR_BRACKET);
       return name;
     }
 
@@ -493,7 +502,7 @@
         if (goesOn) this.wantsSpace = true;
       } else if (node.tagName === "IMG" && style.visibility === "visible" && isInSight(node.getClientRects(), shown)) {
         const text = squeeze(node.getAttribute("alt"));
-        if (text) { this.wantsSpace = true; this.add(`(image: ${clip(text, MAX_NAME)})`); this.wantsSpace = true; }
+        if (text) { this.wantsSpace = true; this.add(`(image: ${quote(clip(text, MAX_NAME))})`); this.wantsSpace = true; }
       }
       if (goesOn) {
         for (const child of childrenOf(node)) this.walk(child, style, inner, depth + 1);
@@ -541,7 +550,7 @@
       document: documentId,
       title: clip(squeeze(document.title), 300),
       type: document.contentType,
-      text: reader.pieces.join("").replace(/[ \t]+\n/g, "\n").trim(),
+      text: finish(reader.pieces),
       elements: reader.listed,
       next: reader.next,
       isWhole: reader.isWhole,
