@@ -1,19 +1,22 @@
 """The skill `agentic-rag`: documents below a folder, and how the passages of all sources are put together."""
 
 import asyncio
+import errno
 import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bundled.calling import call
-from bundled.handbook import ALL, write_handbook
+from bundled.handbook import ALL, HOLIDAYS, write_handbook
 from skillshelf.bundled import attach_bundled
-from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources
+from skillshelf.bundled._workers import WorkerAnswer
+from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder, _isolated
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.tokens import estimate
@@ -24,9 +27,9 @@ pytest.importorskip("trafilatura", reason="the extra rag is not installed")
 class Fixed:
     """A source that always has the same passages, or fails."""
 
-    def __init__(self, name: str, *texts: str, failure: SkillError | None = None) -> None:
+    def __init__(self, name: str, *texts: str, failure: Exception | None = None, remark: str = "") -> None:
         self.name = name
-        self.remarks: list[str] = []
+        self.remarks = [remark] if remark else []
         self._texts = texts
         self._failure = failure
 
@@ -156,6 +159,102 @@ def test_a_folder_that_is_gone_is_explained(handbook: Path, tmp_path: Path) -> N
     assert call(skill, "search_documents", query="refunds")["passages"]
 
 
+def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no process can be started for changed pages, what was known is there for the next question."""
+
+    async def fail(*arguments: Any, **options: Any) -> Any:
+        raise OSError(errno.ENOMEM, "no process")
+
+    skill = open_skill(DocumentFolder(str(handbook)))
+    assert call(skill, "search_documents", query="holidays office")["passages"]
+    (handbook / "holidays.html").write_text(HOLIDAYS.replace("Graz", "Linz"))
+    (handbook / "shop" / "refunds.md").write_text("# Refunds\n\nWalruses get no refunds.\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(_isolated, "run_worker", fail)
+        with pytest.raises(SkillError, match=r"documents: it failed \(OSError\)"):
+            call(skill, "search_documents", query="walruses")
+    assert call(skill, "search_documents", query="walruses")["passages"][0]["locator"] == "shop/refunds.md:3"
+    assert call(skill, "search_documents", query="deployment robot")["passages"]
+    assert call(skill, "search_documents", query="Linz")["passages"][0]["locator"] == "holidays.html"
+
+
+@pytest.mark.parametrize("answer", [b"[]", b'{"result": 3}', b'{"result": [{"title": "a"}]}', b'{"result": []}'])
+def test_a_strange_answer_of_the_parser_is_a_problem_of_the_page(
+    answer: bytes, handbook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other documents are found."""
+
+    async def reply(*arguments: Any, **options: Any) -> WorkerAnswer:
+        return WorkerAnswer(answer, 0)
+
+    monkeypatch.setattr(_isolated, "run_worker", reply)
+    found = call(open_skill(DocumentFolder(str(handbook))), "search_documents", query="refunds")
+    assert found["passages"]
+    assert "holidays.html (The process that does this ended with status 0, without an answer.)" in found["remarks"][0]
+
+
+def test_a_file_that_could_not_be_opened_is_tried_again(handbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the next question, although the file is the same."""
+
+    def fail(*arguments: Any) -> Any:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    skill = open_skill(DocumentFolder(str(handbook)))
+    with monkeypatch.context() as patch:
+        patch.setattr(_folder, "read_file", fail)
+        with pytest.raises(SkillError, match="No document has anything"):
+            call(skill, "search_documents", query="refunds")
+    found = call(skill, "search_documents", query="refunds")
+    assert found["passages"]
+    assert found["remarks"] == []
+
+
+def test_a_document_is_read_when_there_is_room_for_it(tmp_path: Path) -> None:
+    """After another one became smaller."""
+    (tmp_path / "a.md").write_text("# Walrus\n\nWalruses sleep.\n" * 10)
+    (tmp_path / "b.md").write_text("# Penguin\n\nPenguins swim.\n")
+    skill = open_skill(DocumentFolder(str(tmp_path), limits=FolderLimits(passages=10)))
+    assert "b.md (there are too many" in call(skill, "search_documents", query="walrus")["remarks"][0]
+    (tmp_path / "a.md").write_text("# Walrus\n\nWalruses sleep.\n")
+    call(skill, "search_documents", query="walrus")
+    assert call(skill, "search_documents", query="penguin")["passages"][0]["locator"] == "b.md:3"
+
+
+def test_a_page_that_holds_up_the_parser_costs_little_more_than_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches with it get less time, and are given up at a deadline. It is tried again after a while."""
+    now = 0.0
+    hanging = "Walrus 0 "
+    waited: list[float] = []
+
+    async def reply(module: str, request: Any, *, seconds: float, **options: Any) -> WorkerAnswer:
+        nonlocal now
+        if any(hanging in page for page in request["pages"]):
+            waited.append(seconds)
+            now += seconds
+            raise TimeoutError
+        pages = [{"title": "", "text": page} for page in request["pages"]]
+        return WorkerAnswer(json.dumps({"result": pages}).encode(), 0)
+
+    monkeypatch.setattr(_isolated, "run_worker", reply)
+    monkeypatch.setattr(_folder, "time", SimpleNamespace(monotonic=lambda: now))
+    for number in range(256):
+        (tmp_path / f"{number:03}.html").write_text(f"Walrus {number} sleeps in bed {number}.")
+    skill = open_skill(DocumentFolder(str(tmp_path)))
+    found = call(skill, "search_documents", query="walrus in bed 255")
+    assert found["passages"][0]["locator"] == "255.html"
+    assert "000.html (the parser was held up by a page)" in found["remarks"][0]
+    assert sum(waited) < 150
+
+    waited.clear()
+    call(skill, "search_documents", query="walrus")
+    assert waited == []
+    hanging = "nothing"
+    now += 3600
+    assert call(skill, "search_documents", query="walrus in bed 255")["remarks"] == []
+
+
 # -- gathering --------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +312,18 @@ def test_a_source_that_fails_is_reported_beside_the_others(handbook: Path) -> No
     assert found["evidence"]
     with pytest.raises(SkillError, match=r"No source could be asked\. broken: It is on fire\."):
         call(open_skill(broken), "gather", question="refunds")
+
+
+def test_a_source_that_breaks_is_reported_beside_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever it raises; the log has the rest."""
+    broken = Fixed("broken", failure=ZeroDivisionError("secret"), remark="broken: half of it was read.")
+    found = call(
+        open_skill(Fixed("zoo", "Walruses sleep.", remark="zoo: closed."), broken), "gather", question="walrus"
+    )
+    assert found["failures"] == ["broken: it failed (ZeroDivisionError)."]
+    assert found["remarks"] == ["zoo: closed."]
+    assert found["evidence"]
+    assert "the source broken failed" in caplog.text
 
 
 def test_a_source_that_never_answers_holds_up_no_other() -> None:
@@ -295,6 +406,9 @@ def test_several_sources_can_be_named(tmp_path: Path) -> None:
         ("grap=x", "does not know the source 'grap'. Did you mean graph"),
         ("web=ftp://example.org", "the address of a page"),
         ("web=https://me:hunter2@example.org", "a password in an address"),
+        ("web=http://[x", "is not an address"),
+        ("azure=https://[x/i", "is not an address"),
+        ("neo4j://[x", "is not an address"),
         ("host=a/b", "is not a host"),
         ("postgresql://reader@host/name", "Name the table"),
         ("postgresql://reader:hunter2@host/name#docs", "PGPASSWORD"),

@@ -1,7 +1,7 @@
 """The skill `agentic-rag` with pages of the web, from a real server on this machine."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
@@ -12,7 +12,7 @@ from sites import Site, send
 from bundled.calling import call
 from bundled.handbook import ALL, HOLIDAYS
 from skillshelf.bundled import attach_bundled
-from skillshelf.bundled.agentic_rag import Sources, WebPages
+from skillshelf.bundled.agentic_rag import Passage, Sources, WebPages
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.net import NetworkRules
@@ -74,8 +74,28 @@ def test_a_page_that_cannot_be_read_does_not_hide_the_others(site: Site) -> None
     found = call(skill, "gather", question="When is the office closed?")
     assert found["evidence"]
     assert "/gone could not be read" in found["remarks"][0]
-    with pytest.raises(SkillError, match=r"status 404.*error_codes\.md"):
-        call(open_skill(site, "/gone"), "gather", question="When is the office closed?")
+    with pytest.raises(SkillError, match=r"status 404.*error_codes\.md") as caught:
+        call(open_skill(site, "/gone", "/lost"), "gather", question="When is the office closed?")
+    assert str(caught.value).count("web: ") == 1
+    assert str(caught.value).count("Load the reference") == 1
+
+
+def test_a_source_that_fails_is_named_once(site: Site) -> None:
+    """Among the failures, and not among the remarks as well."""
+    pages = WebPages([site.url("/gone")], rules=site.rules)
+
+    class Zoo:
+        name = "zoo"
+        remarks = ()
+
+        async def search(self, question: str, limit: int) -> Sequence[Passage]:
+            return [Passage("zoo", "ice", "Walruses", "Walruses sleep on the ice.")]
+
+    skill = AgenticRagSkill(Sources([Zoo()], web=pages)).with_policy(ALL)
+    found = call(skill, "gather", question="walruses")
+    url = site.url("/gone")
+    assert found["failures"] == [f"web: {url} could not be read: {url} answered with status 404."]
+    assert found["remarks"] == []
 
 
 def test_the_network_rules_hold(site: Site) -> None:

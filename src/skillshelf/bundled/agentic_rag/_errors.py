@@ -3,12 +3,16 @@
 from collections.abc import Iterable
 
 from skillshelf.bundled._guided_errors import GuidedError
-from skillshelf.errors import error_code
+from skillshelf.errors import SkillError, error_code
 from skillshelf.text import closest_names, quote_for_model
 
 
 class RagError(GuidedError):
     """Something cannot be looked up, or not in this way."""
+
+
+class WorkerEndedError(RagError):
+    """A process that reads what others wrote took too much time or memory, and was ended."""
 
 
 class EmptyQuestionError(RagError):
@@ -81,3 +85,10 @@ ISOLATED_ERRORS: dict[str, type[RagError]] = {
     error_code(cls): cls for cls in (CypherRefusedError, PageUnreadableError, RagError)
 }
 """The errors that the isolated process reports, by code."""
+
+
+def find_reason(error: SkillError) -> str:
+    """Return what an error says happened. It names a reference only if that is not the usual one."""
+    if isinstance(error, GuidedError) and error.reference == RagError.reference:
+        return error.reason
+    return str(error)

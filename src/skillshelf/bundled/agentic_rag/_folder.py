@@ -1,13 +1,16 @@
 """Documents below a folder, cut into passages and kept in the index that `search` has."""
 
 import asyncio
+import math
 import os
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, RagError, SourceFailedError
-from skillshelf.bundled.agentic_rag._isolated import extract_pages
+from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, RagError, SourceFailedError, WorkerEndedError
+from skillshelf.bundled.agentic_rag._isolated import EXTRACT_SECONDS, extract_pages
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
@@ -21,6 +24,12 @@ _PAGES = (".html", ".htm")
 _MEGABYTE = 1_000_000
 _BATCH_CHARACTERS = 5_000_000
 """Pages that the parser gets at once."""
+_SEARCH_SECONDS = 60.0
+"""How long the pages that held up the parser are looked for, in smaller and smaller batches."""
+_BATCH_SECONDS = 5.0
+"""For each of these batches."""
+_REST_SECONDS = 600.0
+"""For which pages that the parser did not finish are left alone."""
 _MAX_NAMED = 3
 
 
@@ -35,13 +44,24 @@ class FolderLimits(NamedTuple):
     passages: int = 50_000
 
 
+class _Problem(NamedTuple):
+    """Why a document is not in the index."""
+
+    reason: str
+    retry_after: float = math.inf
+    """Seconds after which it is tried again, although the file is the same."""
+    needed: int = 0
+    """The number of its passages, if there was no room for them. It is tried again when there is."""
+
+
 class _Document(NamedTuple):
-    """A document in the index."""
+    """A document that was read."""
 
     stamp: tuple[int, ...]
-    ids: list[int]
-    problem: str
-    """Why it is not in the index; empty if it is."""
+    read_at: float
+    ids: Sequence[int] = ()
+    """Of its passages in the index."""
+    problem: _Problem | None = None
 
 
 class _Listed(NamedTuple):
@@ -79,51 +99,62 @@ class DocumentFolder:
             return [self._passages[match.id] for match in index.search(question, limit)]
 
     def _update(self, index: TextSearch) -> None:
-        """Bring the index up to date with the folder."""
+        """Bring the index up to date with the folder. If this fails, everything stays as it was."""
         remarks: list[str] = []
         listed = {each.path: each for each in self._list(remarks)}
-        changed = [each for path, each in listed.items() if self._is_changed(path, each)]
-        gone = [path for path in self._documents if path not in listed]
+        changed = [each for each in listed.values() if self._is_changed(each)]
+        outdated = {path for path in self._documents if path not in listed} | {each.path for each in changed}
+        removed = [number for path in outdated if path in self._documents for number in self._documents[path].ids]
 
-        removed: list[int] = []
-        for path in [*gone, *(each.path for each in changed)]:
-            document = self._documents.pop(path, None)
-            if document is not None:
-                removed += document.ids
-        for number in removed:
-            del self._passages[number]
-
+        now = time.monotonic()
+        documents = {path: document for path, document in self._documents.items() if path not in outdated}
         added: list[tuple[_Listed, list[Passage]]] = []
-        room = self._limits.passages - len(self._passages)
+        room = self._count_room() + len(removed)
         for each, text in self._read(changed):
-            if isinstance(text, _Unreadable):
-                self._documents[each.path] = _Document(each.stamp, [], text.reason)
+            if isinstance(text, _Problem):
+                documents[each.path] = _Document(each.stamp, now, problem=text)
                 continue
             has_lines = not each.path.lower().endswith(_PAGES)
             passages = cut_into_passages(self.name, each.path, each.path, text, has_lines=has_lines)
             if len(passages) > room:
-                self._documents[each.path] = _Document(each.stamp, [], "there are too many passages before it")
+                problem = _Problem("there are too many passages before it", needed=len(passages))
+                documents[each.path] = _Document(each.stamp, now, problem=problem)
                 continue
             room -= len(passages)
             added.append((each, passages))
+
         texts = [SearchText(passage.title, passage.text) for _, passages in added for passage in passages]
-        if removed or texts:
-            ids = iter(index.change(removed=removed, added=texts))
-            for each, passages in added:
-                numbers = [next(ids) for _ in passages]
-                self._documents[each.path] = _Document(each.stamp, numbers, "")
-                self._passages.update(zip(numbers, passages, strict=True))
+        ids = iter(index.change(removed=removed, added=texts) if removed or texts else ())
+        for number in removed:
+            del self._passages[number]
+        for each, passages in added:
+            numbers = [next(ids) for _ in passages]
+            documents[each.path] = _Document(each.stamp, now, numbers)
+            self._passages.update(zip(numbers, passages, strict=True))
+        self._documents = documents
         self.remarks = [*remarks, *self._describe_problems()]
 
-    def _is_changed(self, path: str, listed: _Listed) -> bool:
-        document = self._documents.get(path)
-        return document is None or document.stamp != listed.stamp
+    def _is_changed(self, listed: _Listed) -> bool:
+        """Return True if a document is new, has changed, or may be readable by now."""
+        document = self._documents.get(listed.path)
+        if document is None or document.stamp != listed.stamp:
+            return True
+        problem = document.problem
+        if problem is None:
+            return False
+        if problem.needed:
+            return problem.needed <= self._count_room()
+        return time.monotonic() - document.read_at >= problem.retry_after
+
+    def _count_room(self) -> int:
+        """Return how many passages the index can still take."""
+        return self._limits.passages - len(self._passages)
 
     def _describe_problems(self) -> list[str]:
-        problems = {path: document.problem for path, document in self._documents.items() if document.problem}
+        problems = {path: document.problem for path, document in sorted(self._documents.items()) if document.problem}
         if not problems:
             return []
-        shown = [f"{clean_line(path)} ({problem})" for path, problem in list(problems.items())[:_MAX_NAMED]]
+        shown = [f"{clean_line(path)} ({problem.reason})" for path, problem in list(problems.items())[:_MAX_NAMED]]
         more = "" if len(problems) <= _MAX_NAMED else f" and {len(problems) - _MAX_NAMED:,} more"
         return [f"{self.name}: {count_noun(len(problems), 'file')} could not be read: {', '.join(shown)}{more}."]
 
@@ -163,59 +194,67 @@ class DocumentFolder:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _read(self, listed: Sequence[_Listed]) -> Iterator[tuple[_Listed, "str | _Unreadable"]]:
+    def _read(self, listed: Sequence[_Listed]) -> Iterator[tuple[_Listed, str | _Problem]]:
         """Yield the text of each document. HTML goes through the parser in batches."""
-        pages: list[tuple[_Listed, str]] = []
+        batches: deque[list[tuple[_Listed, str]]] = deque()
         size = 0
         for each in listed:
             text = self._read_text(each)
-            if isinstance(text, _Unreadable) or not each.path.lower().endswith(_PAGES):
+            if isinstance(text, _Problem) or not each.path.lower().endswith(_PAGES):
                 yield each, text
                 continue
-            pages.append((each, text))
-            size += len(text)
-            if size > _BATCH_CHARACTERS:
-                yield from _extract(pages)
-                pages = []
+            if not batches or size > _BATCH_CHARACTERS:
+                batches.append([])
                 size = 0
-        yield from _extract(pages)
+            batches[-1].append((each, text))
+            size += len(text)
+        yield from _extract(batches)
 
-    def _read_text(self, listed: _Listed) -> "str | _Unreadable":
+    def _read_text(self, listed: _Listed) -> str | _Problem:
         limit = self._limits.file_megabytes * _MEGABYTE
         if listed.size > limit:
-            return _Unreadable(f"{listed.size / _MEGABYTE:,.0f} MB; at most {self._limits.file_megabytes} are read")
+            return _Problem(f"{listed.size / _MEGABYTE:,.0f} MB; at most {self._limits.file_megabytes} are read")
         try:
             data = read_file(self._folder, listed.path.split("/"), 0, limit).data
         except (OSError, NotPlainFile):
-            return _Unreadable("it cannot be opened")
+            return _Problem("it cannot be opened", retry_after=0)
         text = decode_text(data)
-        return _Unreadable("not UTF-8 text") if text is None else unify_lines(text)
+        return _Problem("not UTF-8 text") if text is None else unify_lines(text)
 
 
-class _Unreadable(NamedTuple):
-    reason: str
+def _extract(batches: deque[list[tuple[_Listed, str]]]) -> Iterator[tuple[_Listed, str | _Problem]]:
+    """Yield the readable text of HTML documents, and empty the batches.
 
-
-def _extract(pages: Sequence[tuple[_Listed, str]]) -> Iterator[tuple[_Listed, str | _Unreadable]]:
-    """Yield the readable text of HTML documents. If the parser fails for a batch, its halves are tried."""
-    if not pages:
-        return
-    try:
-        found = asyncio.run(extract_pages([text for _, text in pages]))
-    except RagError as error:
-        if len(pages) == 1:
-            yield pages[0][0], _Unreadable(error.reason)
-            return
-        middle = len(pages) // 2
-        yield from _extract(pages[:middle])
-        yield from _extract(pages[middle:])
-        return
-    for (listed, _), page in zip(pages, found, strict=True):
-        if page is None:
-            yield listed, _Unreadable("no text in it")
-        else:
-            heading = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
-            yield listed, f"{heading}{page.text}"
+    If the parser fails for a batch, its halves are tried, so that one page does not take the others with it. A page
+    that takes for ever holds each of its batches up: these get little time, and after a while the rest is left alone.
+    """
+    deadline = math.inf
+    while batches:
+        batch = batches.popleft()
+        if time.monotonic() > deadline:
+            problem = _Problem("the parser was held up by a page", _REST_SECONDS)
+            yield from ((listed, problem) for listed, _ in batch)
+            continue
+        try:
+            texts = [text for _, text in batch]
+            seconds = EXTRACT_SECONDS if deadline == math.inf else _BATCH_SECONDS
+            found = asyncio.run(extract_pages(texts, seconds=seconds))
+        except RagError as error:
+            is_ended = isinstance(error, WorkerEndedError)
+            if is_ended:
+                deadline = min(deadline, time.monotonic() + _SEARCH_SECONDS)
+            if len(batch) == 1:
+                yield batch[0][0], _Problem(error.reason, _REST_SECONDS if is_ended else math.inf)
+            else:
+                middle = len(batch) // 2
+                batches += [batch[:middle], batch[middle:]]
+            continue
+        for (listed, _), page in zip(batch, found, strict=True):
+            if page is None:
+                yield listed, _Problem("no text in it")
+            else:
+                heading = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
+                yield listed, f"{heading}{page.text}"
 
 
 def _is_entered(entry: TreeEntry) -> bool:

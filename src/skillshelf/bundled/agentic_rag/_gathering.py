@@ -1,6 +1,7 @@
 """Asks all sources, merges and reranks their passages, and takes the best within a budget of tokens."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from skillshelf.bundled.agentic_rag._errors import (
     RagError,
     SourceFailedError,
     SourceMissingError,
+    find_reason,
 )
 from skillshelf.bundled.agentic_rag._graphs import find_graph_passages
 from skillshelf.bundled.agentic_rag._passages import fuse_ranks, rate_rank, show_passage
@@ -29,14 +31,18 @@ _COMPARED = 2
 _TRUSTED = 3
 """The first passages of a source stay, whatever the comparison says: the source may know more of meaning."""
 
-Ask = Callable[[], Awaitable[Sequence[Passage]]]
+logger = logging.getLogger(__name__)
 
 
 class Answer(NamedTuple):
     """What one source has on a question."""
 
     passages: Sequence[Passage] = ()
+    remarks: Sequence[str] = ()
     failure: str = ""
+
+
+Ask = Callable[[], Awaitable[Answer]]
 
 
 class Answers(NamedTuple):
@@ -63,28 +69,39 @@ async def ask_sources(sources: Sources, question: str, seconds: float) -> Answer
     failures = [answer.failure for answer in answers if answer.failure]
     if failures and len(failures) == len(answers):
         raise RagError(f"No source could be asked. {' '.join(failures)}")
-    remarks = [remark for source in searched for remark in source.remarks]
+    remarks = [remark for answer in answers for remark in answer.remarks]
     return Answers([answer.passages for answer in answers], failures, remarks)
 
 
 def _asking(source: PassageSource, question: str) -> Ask:
-    return lambda: source.search(question, _PER_SOURCE)
+    async def ask() -> Answer:
+        passages = await source.search(question, _PER_SOURCE)
+        return Answer(passages, tuple(source.remarks))
+
+    return ask
 
 
 def _asking_graph(graph: GraphSource, question: str) -> Ask:
-    return lambda: find_graph_passages(graph, question, _PER_SOURCE)
+    async def ask() -> Answer:
+        return Answer(await find_graph_passages(graph, question, _PER_SOURCE))
+
+    return ask
 
 
 async def _ask(name: str, ask: Ask, seconds: float) -> Answer:
+    """Ask a source. Whatever it raises is its failure, and not that of the others."""
     try:
         async with asyncio.timeout(seconds):
-            return Answer(await ask())
+            return await ask()
     except TimeoutError:
         return Answer(failure=f"{name}: there was no answer within {seconds:g} seconds.")
     except SourceFailedError as error:  # it names the source itself
-        return Answer(failure=str(error))
+        return Answer(failure=find_reason(error))
     except SkillError as error:
-        return Answer(failure=f"{name}: {error}")
+        return Answer(failure=f"{name}: {find_reason(error)}")
+    except Exception as error:
+        logger.exception("the source %s failed", name)
+        return Answer(failure=f"{name}: it failed ({type(error).__name__}).")
 
 
 # -- merging ----------------------------------------------------------------------------------------------------------

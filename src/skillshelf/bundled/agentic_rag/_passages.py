@@ -14,7 +14,8 @@ MAX_PASSAGES = 5_000
 """Of one text. One of 5 MB has fewer, unless it was made of nothing but headings."""
 _MAX_TITLE = 160
 _DAMPING = 60
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$")
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)")
+"""What closes a heading is cut afterwards: a pattern for both takes hours for a long line of `#`."""
 _FENCE = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})")
 
 
@@ -55,10 +56,10 @@ def cut_into_passages(source: str, place: str, title: str, text: str, *, has_lin
             trail = [(level, heading) for level, heading in trail if level < section.level]
             trail.append((section.level, section.heading))
         headings = " > ".join(heading for _, heading in trail)
-        full_title = headings or title
+        full_title = clip(clean_line(headings or title), _MAX_TITLE)
         for line, piece in _split_section(section):
             locator = f"{place}:{line}" if has_lines else place
-            passages.append(Passage(source, locator, clip(clean_line(full_title), _MAX_TITLE), piece))
+            passages.append(Passage(source, locator, full_title, piece))
             if len(passages) == MAX_PASSAGES:
                 return passages
     return passages
@@ -88,7 +89,8 @@ def _split_sections(text: str) -> Iterator[_Section]:
             section.lines.append(line)
             continue
         yield section
-        section = _Section(len(heading[1]), heading[2], number + 1, [])
+        title = clip(heading[2].rstrip(" \t#"), _MAX_TITLE)
+        section = _Section(len(heading[1]), title, number + 1, [])
     yield section
 
 

@@ -3,7 +3,7 @@
 import os
 from importlib.util import find_spec
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from skillshelf.errors import SettingsError
 from skillshelf.text import closest_names
@@ -100,7 +100,7 @@ def _check_file(path: str) -> str:
 
 
 def _check_page(url: str) -> str:
-    if urlsplit(url).scheme not in ("http", "https"):
+    if _split_address(url).scheme not in ("http", "https"):
         raise SettingsError("After web= comes the address of a page: web=https://docs.example/faq")
     return _check_secrets(url, "")
 
@@ -113,7 +113,7 @@ def _parse_table(part: str) -> PostgresAddress:
 
 
 def _parse_index(value: str) -> AzureAddress:
-    parts = urlsplit(value)
+    parts = _split_address(value)
     index = parts.path.strip("/")
     if not parts.hostname or not index or "/" in index or parts.query or parts.fragment:
         raise SettingsError("After azure= comes a service and an index: azure=https://NAME.search.windows.net/INDEX")
@@ -132,18 +132,23 @@ def _check_server(address: str, module: str, extra: str, variable: str) -> str:
 
 def _check_secrets(address: str, variable: str) -> str:
     """Return an address without a password in it. Raises SettingsError, which does not repeat the address."""
-    try:
-        parts = urlsplit(address)
-        has_password = parts.password is not None or "password=" in parts.query.lower()
-        is_complete = parts.hostname is not None or "host=" in parts.query
-    except ValueError:
-        raise SettingsError("One of the addresses after agentic-rag= is not an address.") from None
+    parts = _split_address(address)
+    has_password = parts.password is not None or "password=" in parts.query.lower()
+    is_complete = parts.hostname is not None or "host=" in parts.query
     if has_password:
         where = f"Put it into the environment variable {variable}." if variable else "Leave it out."
         raise SettingsError(f"There is a password in an address, where others can see it. {where}")
     if not is_complete:
         raise SettingsError("One of the addresses after agentic-rag= names no host.")
     return address
+
+
+def _split_address(address: str) -> SplitResult:
+    """Return the parts of an address. Raises SettingsError, which does not repeat it."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        raise SettingsError("One of the addresses after agentic-rag= is not an address.") from None
 
 
 def _is_installed(module: str) -> bool:

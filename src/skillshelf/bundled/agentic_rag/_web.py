@@ -5,7 +5,12 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, PageUnreadableError, SourceFailedError
+from skillshelf.bundled.agentic_rag._errors import (
+    EmptyQuestionError,
+    PageUnreadableError,
+    SourceFailedError,
+    find_reason,
+)
 from skillshelf.bundled.agentic_rag._isolated import extract_pages
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage, WebPage
@@ -21,7 +26,7 @@ _MAX_AGE = 600.0
 _DENIED = (401, 403)
 
 
-class _Kept(NamedTuple):
+class _CachedPage(NamedTuple):
     page: WebPage
     fetched_at: float
 
@@ -35,7 +40,7 @@ class WebPages:
         self.remarks: list[str] = []
         self._pages = tuple(pages)
         self._rules = rules or NetworkRules()
-        self._kept: dict[str, _Kept] = {}
+        self._cached: dict[str, _CachedPage] = {}
 
     async def read(self, url: str) -> WebPage:
         async with Fetcher(self._rules) as fetcher:
@@ -55,29 +60,33 @@ class WebPages:
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
         if not question.strip():
             raise EmptyQuestionError("There is nothing to look for.")
-        results = await asyncio.gather(*(self._read_kept(url) for url in self._pages), return_exceptions=True)
-        passages: list[Passage] = []
+        results = await asyncio.gather(*(self._read_cached(url) for url in self._pages), return_exceptions=True)
+        pages: list[WebPage] = []
         problems: list[str] = []
         for url, result in zip(self._pages, results, strict=True):
             if isinstance(result, SkillError):
-                problems.append(f"{self.name}: {clean_line(url)} could not be read: {result}")
+                problems.append(f"{clean_line(url)} could not be read: {find_reason(result)}")
             elif isinstance(result, BaseException):
                 raise result
             else:
-                passages += cut_into_passages(
-                    self.name, result.url, result.title or result.url, result.text, has_lines=False
-                )
-        self.remarks = problems
-        if problems and not passages:
+                pages.append(result)
+        self.remarks = [f"{self.name}: {problem}" for problem in problems]
+        if problems and not pages:
             raise SourceFailedError(self.name, " ".join(problems))
-        return await asyncio.to_thread(_rank, question, passages, limit)
+        return await asyncio.to_thread(self._find, question, pages, limit)
 
-    async def _read_kept(self, url: str) -> WebPage:
-        kept = self._kept.get(url)
-        if kept is not None and time.monotonic() - kept.fetched_at < _MAX_AGE:
-            return kept.page
+    def _find(self, question: str, pages: Sequence[WebPage], limit: int) -> list[Passage]:
+        passages: list[Passage] = []
+        for page in pages:
+            passages += cut_into_passages(self.name, page.url, page.title or page.url, page.text, has_lines=False)
+        return _rank(question, passages, limit)
+
+    async def _read_cached(self, url: str) -> WebPage:
+        cached = self._cached.get(url)
+        if cached is not None and time.monotonic() - cached.fetched_at < _MAX_AGE:
+            return cached.page
         page = await self.read(url)
-        self._kept[url] = _Kept(page, time.monotonic())
+        self._cached[url] = _CachedPage(page, time.monotonic())
         return page
 
 
