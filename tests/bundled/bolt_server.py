@@ -78,6 +78,8 @@ class BoltServer(ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), _Connection)
         self.password = password
         self.answers: dict[str, Answer] = {}
+        self.silent_after = ""
+        """The name of a message after which the server says nothing any more."""
         self.received: list[Received] = []
         self.host = f"127.0.0.1:{self.server_address[1]}"
 
@@ -121,6 +123,9 @@ class _Connection(StreamRequestHandler):
             if message is None or message.name == "GOODBYE":
                 return
             self.server.received.append(message)
+            if message.name == self.server.silent_after:
+                self.rfile.read()  # until the driver goes away
+                return
             if message.name == "RESET":
                 is_failed = False
             if is_failed:

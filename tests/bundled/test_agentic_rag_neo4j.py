@@ -137,6 +137,22 @@ def test_a_query_that_takes_too_long_is_ended_by_the_server(server: BoltServer) 
         call(open_skill(server), "query_graph", template="find", parameters={"name": "a"})
 
 
+@pytest.mark.parametrize("message", ["BEGIN", "RUN", "PULL"])
+def test_a_server_that_falls_silent_is_given_up(
+    message: str, server: BoltServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is on this side, too."""
+    from skillshelf.bundled.agentic_rag import Neo4jGraph, _neo4j
+
+    monkeypatch.setattr(_neo4j, "_GRACE_SECONDS", -9.0)  # of the ten for connecting
+    server.silent_after = message
+    server.answers["MATCH"] = Answer(["n"], [[CHECKOUT]])
+    graph = Neo4jGraph(f"bolt://reader@{server.host}/shop", password="secret", seconds=0.5)
+    skill = AgenticRagSkill(Sources(graph=graph)).with_policy(ALL)
+    with pytest.raises(SkillError, match=r"graph: Neo4j did not answer in time.*error_codes\.md"):
+        call(skill, "query_graph", template="find", parameters={"name": "a"})
+
+
 def test_a_password_in_the_address_is_refused() -> None:
     """Without repeating it."""
     with pytest.raises(SettingsError, match="NEO4J_PASSWORD") as caught:

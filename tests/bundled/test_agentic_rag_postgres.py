@@ -48,8 +48,10 @@ def server() -> Iterator[str]:
     server.cleanup()
 
 
-def address_of(server: str, role: str = "reader") -> str:
+def address_of(server: str, role: str = "reader", database: str = "") -> str:
     parts = psycopg.conninfo.conninfo_to_dict(server)
+    if database:
+        parts["dbname"] = database
     port = f"&port={parts['port']}" if "port" in parts else ""
     return f"postgresql://{role}@/{parts['dbname']}?host={parts['host']}{port}"
 
@@ -91,6 +93,26 @@ def test_vectors_of_another_model_need_its_function(server: str) -> None:
     found = call(open_skill(server, table), "search_documents", query="up")
     assert [passage["text"] for passage in found["passages"]] == ["up"]
     assert "words alone were searched" in found["remarks"][0]
+
+
+@pytest.mark.parametrize("schema", ["extensions", 'My ""ext.ensions'])
+def test_pgvector_may_be_in_a_schema_of_its_own(schema: str, server: str) -> None:
+    """Also in one that is not in the search path, and whose name needs quotes."""
+    from skillshelf.bundled.agentic_rag import PostgresPassages
+
+    async def embed(question: str) -> Sequence[float]:
+        return [0.0, -2.0, 0.0]
+
+    database = f"apart{len(schema)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {database}")
+    with psycopg.connect(address_of(server, "postgres", database), autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA "{schema}"; CREATE EXTENSION vector SCHEMA "{schema}"')
+        connection.execute(f'CREATE TABLE passages (text text, embedding "{schema}".vector(3))')
+        connection.execute("INSERT INTO passages VALUES ('up', '[0,1,0]'), ('down', '[0,-1,0]')")
+    source = PostgresPassages(address_of(server, database=database), "passages", embed=embed)
+    found = call(AgenticRagSkill(Sources([source])).with_policy(ALL), "search_documents", query="zzz")
+    assert found["passages"][0]["text"] == "down"
 
 
 @pytest.mark.parametrize("question", ["walrus'; DROP TABLE plain; --", "walrus & ! | ( :* '", "$1 walrus"])

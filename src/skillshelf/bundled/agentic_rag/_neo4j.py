@@ -1,5 +1,6 @@
 """A graph on a Neo4j server."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,8 @@ except ModuleNotFoundError as error:
 
 PASSWORD_VARIABLE = "NEO4J_PASSWORD"
 _CONNECT_SECONDS = 10.0
+_GRACE_SECONDS = 2.0
+"""Beyond the time for connecting and for the query, in which a server that works has said that it ended the query."""
 _MAX_REASON = 300
 _READING = "r"
 """What the server calls a query that only reads."""
@@ -83,6 +86,7 @@ class Neo4jGraph:
     async def _run(self, cypher: str, parameters: Mapping[str, Parameter], limit: int, *, is_checked: bool) -> Rows:
         try:
             async with (
+                asyncio.timeout(_CONNECT_SECONDS + self._seconds + _GRACE_SECONDS),
                 neo4j.AsyncGraphDatabase.driver(
                     self._address,
                     auth=self._credentials(),
@@ -110,7 +114,9 @@ class Neo4jGraph:
             ) from None
         except exceptions.Neo4jError as error:
             raise self._explain(error) from None
-        except (exceptions.DriverError, OSError, TimeoutError, ValueError) as error:
+        except TimeoutError:
+            raise SourceFailedError(self.name, "Neo4j did not answer in time.") from None
+        except (exceptions.DriverError, OSError, ValueError) as error:
             reason = clip(clean_line(str(error)) or type(error).__name__, _MAX_REASON)
             raise SourceFailedError(self.name, f"there is no connection to Neo4j: {reason}") from None
         return make_rows(columns, ([_simplify(value) for value in record.values()] for record in records), limit)

@@ -23,7 +23,8 @@ Embed = Callable[[str], Awaitable[Sequence[float]]]
 _TEXT_COLUMNS = ("text", "content", "body", "passage", "chunk")
 _TITLE_COLUMNS = ("title", "heading", "name")
 _LOCATOR_COLUMNS = ("locator", "url", "uri", "path", "source", "id")
-_VECTOR = re.compile(r"(?:\w+\.)?vector\((\d+)\)")
+_VECTOR = re.compile(r'((?:\w+|"(?:[^"]|"")+")\.)?vector\((\d+)\)')
+"""The type of a column. PostgreSQL writes the schema, quoted if need be, if it is not in the search path."""
 _OWN_DIMENSIONS = 256
 """Of the vectors that `skillshelf.search.embed_texts` makes."""
 _MAX_TEXT = 1_900
@@ -35,6 +36,8 @@ class _Columns(NamedTuple):
     title: str
     locator: str
     vector: str
+    vector_schema: str
+    """Where pgvector is, as SQL writes it before a name: `extensions.`; empty if it is in the search path."""
     dimensions: int
 
 
@@ -82,14 +85,17 @@ class PostgresPassages:
                 self.name, f"the table has no column for the text: one of {', '.join(_TEXT_COLUMNS)}."
             )
         vector = ""
+        schema = ""
         dimensions = 0
         for name, kind in found.items():
             match = _VECTOR.fullmatch(kind)
             if match:
                 vector = name
-                dimensions = int(match[1])
+                schema = match[1] or ""
+                dimensions = int(match[2])
                 break
-        return _Columns(text, _choose(_TITLE_COLUMNS, found), _choose(_LOCATOR_COLUMNS, found), vector, dimensions)
+        title = _choose(_TITLE_COLUMNS, found)
+        return _Columns(text, title, _choose(_LOCATOR_COLUMNS, found), vector, schema, dimensions)
 
     async def _make_vector(self, columns: _Columns, question: str) -> Sequence[float] | None:
         """Return the vector of a question, or None if nothing here makes vectors like those in the table."""
@@ -120,7 +126,9 @@ class PostgresPassages:
     def _search_vectors(self, columns: _Columns, vector: Sequence[float], limit: int) -> list[Passage]:
         literal = f"[{','.join(f'{number:.6g}' for number in vector)}]"
         column = _quote(columns.vector)
-        return self._read(columns, f"WHERE {column} IS NOT NULL ORDER BY {column} <=> $1::vector", literal, limit)
+        schema = columns.vector_schema
+        distance = f"{column} OPERATOR({schema}<=>) $1::{schema}vector"
+        return self._read(columns, f"WHERE {column} IS NOT NULL ORDER BY {distance}", literal, limit)
 
     def _read(self, columns: _Columns, clause: str, parameter: str, limit: int) -> list[Passage]:
         selected = [
