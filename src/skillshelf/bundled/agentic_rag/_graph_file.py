@@ -9,9 +9,8 @@ from skillshelf.bundled._workers import can_confine
 from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, SourceFailedError
 from skillshelf.bundled.agentic_rag._isolated import ask_graph_file
 from skillshelf.bundled.agentic_rag._results import GraphSchema
-from skillshelf.bundled.agentic_rag._sources import Parameter
 from skillshelf.bundled.agentic_rag._worker import measure_space
-from skillshelf.bundled.database import Rows
+from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.errors import MissingExtraError
 
 

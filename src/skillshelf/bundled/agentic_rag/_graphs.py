@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import TemplateParametersError, UnknownTemplateError
 from skillshelf.bundled.agentic_rag._results import TemplateCard
-from skillshelf.bundled.agentic_rag._sources import GraphSource, Parameter, Passage
+from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage
 from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
-from skillshelf.bundled.database import Rows
+from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.search import split_words
 from skillshelf.text import clip, text_for_model
 

@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, SourceFailedError
 from skillshelf.bundled.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
-from skillshelf.bundled.agentic_rag._sources import Parameter
-from skillshelf.bundled.database import Rows, make_rows
+from skillshelf.bundled.database import Parameter, Rows, make_rows
 from skillshelf.errors import MissingExtraError
 from skillshelf.text import clean_line, clip
 

@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from skillshelf.bundled.agentic_rag._results import GraphSchema
-from skillshelf.bundled.database import Rows
-
-Parameter = str | int | float | bool | None
-"""The value of a parameter in a Cypher query."""
+from skillshelf.bundled.database import Parameter, Rows
 
 
 class Passage(NamedTuple):

@@ -10,13 +10,12 @@ from skillshelf.bundled.agentic_rag._results import (
     GraphAnswer,
     PageText,
 )
+from skillshelf.bundled.database import Parameter
 from skillshelf.skill import BaseSkill, Permission, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.agentic_rag._graphs import Template
     from skillshelf.bundled.agentic_rag._sources import GraphSource, Sources, WebSource
-
-Parameter = str | int | float | bool | None
 
 _GRAPH_TOOLS = ("describe_graph", "query_graph", "run_cypher")
 _MAX_PASSAGES = 20

@@ -2,6 +2,8 @@
 
 from typing import Any, TypedDict
 
+Parameter = str | int | float | bool | None
+"""A value that a query gets beside its text."""
 Value = str | int | float | bool | None | list[Any] | dict[str, Any]
 
 

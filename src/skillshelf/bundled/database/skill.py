@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Self
 
-from skillshelf.bundled.database._results import DescribedTable, Rows, Table
+from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, Table
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 _WRITE = "write:"
 _SERVER_PREFIXES = ("postgresql://", "postgres://")
 _SQLITE_HEADER = b"SQLite format 3\0"
-
-Parameter = str | int | float | bool | None
 
 
 class DatabaseSkill(BaseSkill):
