@@ -17,7 +17,7 @@ import pytest
 from sites import Site, send
 
 from bundled.calling import call
-from bundled.web_pages import PATIENT, html, make_skill, needs_browser
+from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser
 from skillshelf.bundled.browser import BrowserLimits
 from skillshelf.bundled.browser import _errors as errors
 from skillshelf.bundled.browser.skill import BrowserSkill
@@ -139,6 +139,21 @@ def test_a_page_that_crashed_is_reported(site: Stage) -> None:
         check_goes_on(skill, site)  # the process that Chromium kept ready for the next page was killed, too
 
 
+def test_a_page_that_was_closed_between_calls_does_not_concern_the_next(site: Stage) -> None:
+    """An address opens in a new page."""
+    signal = Signal()
+    site.pages["/signal"] = signal
+    script = "new EventSource('/signal').onmessage = () => { while (true) alert('again') }"
+    site.pages["/later"] = html(f"<p>Quiet</p><script>{script}</script>")
+    with open_browser(site) as skill:
+        try:
+            assert call(skill, "open_page", url=site.url("/later"))["text"] == "Quiet"
+        finally:
+            signal.is_given.set()
+        signal.is_over.wait()
+        assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
+
+
 @needs_proc
 def test_a_browser_that_was_killed_starts_again(site: Stage) -> None:
     """The model is told once."""
@@ -184,7 +199,8 @@ def test_a_page_that_cannot_be_loaded_says_why(site: Stage) -> None:
         "https://no-such-host.invalid/": "no such host",
     }
     with open_browser(site) as skill:
-        for url, reason in reasons.items():
+        # In both orders: no failure is explained with an earlier one.
+        for url, reason in (*reasons.items(), *reversed(reasons.items())):
             with pytest.raises(errors.PageUnreachableError, match=rf"{reason}.*'error_codes\.md'"):
                 call(skill, "open_page", url=url)
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"

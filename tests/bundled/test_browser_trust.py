@@ -3,14 +3,13 @@
 import re
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 from sites import Site
 
 from bundled.calling import call
-from bundled.web_pages import find_number, html, make_skill, needs_browser
+from bundled.web_pages import Signal, find_number, html, make_skill, needs_browser
 from skillshelf.bundled.browser.skill import BrowserSkill
 
 pytestmark = needs_browser
@@ -32,20 +31,6 @@ def skill(site: Site) -> Iterator[BrowserSkill]:
 def show(skill: BrowserSkill, site: Site, body: str) -> Any:
     site.pages["/page"] = html(body)
     return call(skill, "open_page", url=site.url("/page"))
-
-
-class Signal:
-    """A word that the site says to a page when the test wants it, on a stream that the browser does not wait for."""
-
-    def __init__(self) -> None:
-        self.is_given = threading.Event()
-
-    def __call__(self, page: BaseHTTPRequestHandler) -> None:
-        page.send_response(200)
-        page.send_header("Content-Type", "text/event-stream")
-        page.end_headers()
-        self.is_given.wait()
-        page.wfile.write(b"data: now\n\n")
 
 
 def wait_for_request(site: Site, path: str) -> str:

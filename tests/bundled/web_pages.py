@@ -2,8 +2,10 @@
 
 import re
 import shutil
+import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -50,6 +52,27 @@ STOCK = """
   draw();
 </script>
 """
+
+
+class Signal:
+    """A word that the site says to a page when the test wants it, on a stream that the browser does not wait for."""
+
+    def __init__(self) -> None:
+        self.is_given = threading.Event()
+        self.is_over = threading.Event()
+        """Set when the page has closed the stream, or is gone."""
+
+    def __call__(self, page: BaseHTTPRequestHandler) -> None:
+        page.send_response(200)
+        page.send_header("Content-Type", "text/event-stream")
+        page.end_headers()
+        self.is_given.wait()
+        try:
+            page.wfile.write(b"data: now\n\n")
+            while not self.is_over.wait(0.05):
+                page.wfile.write(b": still here\n\n")
+        except OSError:
+            self.is_over.set()
 
 
 def html(body: str) -> Page:

@@ -1,5 +1,6 @@
 """Why a page could not be loaded."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from playwright.async_api import Error, Response
@@ -7,6 +8,8 @@ from playwright.async_api import Error, Response
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.net import GuardedProxy
 
+TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
+"""What Chromium says if the proxy refused a connection over HTTPS."""
 _REASONS = {
     "ABORTED": "the server sent no page: the address leads to a file, or to nothing",
     "CERT_AUTHORITY_INVALID": "its certificate is not from an authority that the browser knows",
@@ -29,20 +32,27 @@ def explain_failure(code: str) -> str:
     return _REASONS.get(name, name.replace("_", " ").lower() or "it cannot be loaded")
 
 
-async def find_refusal(proxy: GuardedProxy, url: str, response: Response | None) -> SkillError | None:
-    """Return why the proxy did not pass on the request for a page, or None if it did.
+async def find_sent_refusal(proxy: GuardedProxy, response: Response) -> SkillError | None:
+    """Return the refusal that the browser got in place of a page, or None if a server sent it.
 
-    Over HTTP, the browser takes the proxy's own words for the page. Over HTTPS it shows nothing of them, and the latest
-    refusal of the host is the reason.
+    Over HTTP, the browser takes the proxy's own words for the page.
     """
-    if response is not None and response.status in (403, 502):
-        body = await _read_body(response)
-        for refusal in reversed(proxy.refusals):
-            if str(refusal) == body:
-                return refusal
+    if response.status not in (403, 502):
         return None
-    host = urlsplit(url).hostname
+    body = await _read_body(response)
     for refusal in reversed(proxy.refusals):
+        if str(refusal) == body:
+            return refusal
+    return None
+
+
+def find_tunnel_refusal(refusals: Sequence[SkillError], url: str) -> SkillError | None:
+    """Return why the proxy opened no tunnel to the host of an address.
+
+    Over HTTPS, the browser shows nothing of the proxy's words. The latest refusal of the host is the reason.
+    """
+    host = urlsplit(url).hostname
+    for refusal in reversed(refusals):
         if isinstance(refusal, AddressRefusedError | FetchFailedError) and refusal.target == host:
             return refusal
     return None

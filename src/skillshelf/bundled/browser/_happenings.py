@@ -46,6 +46,7 @@ class Happenings:
         self._running.clear()
         self.has_crashed = False
         self.response = None
+        self.failure = None
         page.on("dialog", self._on_dialog)
         page.on("download", self._on_download)
         page.on("filechooser", self._on_file_chooser)
@@ -60,12 +61,16 @@ class Happenings:
         """Forget the counts of the last call."""
         self.is_flood = False
         self.offered_file = ""
-        self.failure = None
         self._opened = 0
         self._running.clear()
         for other in self._context.pages:
             if other is not self._page:
                 self._start(other.close())
+
+    @property
+    def is_lost(self) -> bool:
+        """True if the page crashed, or is being closed for what it does."""
+        return self.has_crashed or self.is_flood
 
     @property
     def is_loading(self) -> bool:
@@ -133,6 +138,7 @@ class Happenings:
             self._running.add(request)
         if self._is_for_page(request):
             self.response = None
+            self.failure = None
 
     def _on_request_finished(self, request: Request) -> None:
         self._running.discard(request)
@@ -146,7 +152,6 @@ class Happenings:
     def _on_response(self, response: Response) -> None:
         if self._is_for_page(response.request):
             self.response = response
-            self.failure = None
 
     def _is_for_page(self, request: Request) -> bool:
         return request.is_navigation_request() and self._page is not None and request.frame == self._page.main_frame

@@ -22,7 +22,12 @@ from skillshelf.bundled.browser._errors import (
     PageUnreachableError,
     ValueRefusedError,
 )
-from skillshelf.bundled.browser._failures import explain_failure, find_refusal
+from skillshelf.bundled.browser._failures import (
+    TUNNEL_FAILED,
+    explain_failure,
+    find_sent_refusal,
+    find_tunnel_refusal,
+)
 from skillshelf.bundled.browser._fields import check_takes_text, check_usable, refuse_value
 from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser._limits import BrowserLimits
@@ -58,6 +63,8 @@ class Tab:
     async def open(self, url: str) -> PageReading:
         """Go to an address. Raises AddressRefusedError and BrowserError."""
         self._chromium.proxy.rules.check_scheme(url)
+        if self._page is not None and (self._page.is_closed() or self._happenings.is_lost):
+            await self.drop_page()
         self._happenings.begin_call()
         if self._page is None:
             self._page = await self._chromium.context.new_page()
@@ -228,6 +235,7 @@ class Tab:
     async def _navigate(self, page: Page, url: str, go: Callable[[], Awaitable[Response | None]]) -> Response | None:
         shown = quote_for_model(clip(url, _MAX_URL))
         before = page.url
+        self._happenings.failure = None
         try:
             return await go()
         except PlaywrightTimeout:
@@ -245,18 +253,24 @@ class Tab:
                 raise NotAPageError(f"{shown} is a file to download ({file}), not a page.") from None
             if page.url != before and not page.url.startswith("chrome-error:"):
                 return None
+            await _wait_until(lambda: happenings.failure is not None)
             await self._raise_failure(url)
             raise
 
     async def _raise_failure(self, url: str) -> None:
         """Raise why the page could not be loaded, if that is known."""
-        refusal = await find_refusal(self._chromium.proxy, url, self._happenings.response)
+        happenings = self._happenings
+        refusal: SkillError | None = None
+        if happenings.failure == TUNNEL_FAILED:
+            refusal = find_tunnel_refusal(self._list_new_refusals(), happenings.failed_url)
+        elif happenings.response is not None:
+            refusal = await find_sent_refusal(self._chromium.proxy, happenings.response)
         if isinstance(refusal, FetchFailedError):
             raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {refusal.reason}.") from None
         if refusal is not None:
             raise refusal from None
-        if self._happenings.failure is not None:
-            reason = explain_failure(self._happenings.failure)
+        if happenings.failure is not None:
+            reason = explain_failure(happenings.failure)
             raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {reason}.") from None
 
     async def _act(self, found: FoundElement, act: Callable[[], Awaitable[object]], value: str = "") -> None:
@@ -333,16 +347,17 @@ class Tab:
 
     def _note_refusals(self) -> None:
         """Keep for the model what the page was not given."""
-        refusals = self._chromium.proxy.refusals
-        hosts = {
-            refusal.target
-            for refusal in refusals
-            if isinstance(refusal, AddressRefusedError) and not any(refusal is old for old in self._old_refusals)
-        }
-        self._old_refusals = list(refusals)
+        new = self._list_new_refusals()
+        hosts = {refusal.target for refusal in new if isinstance(refusal, AddressRefusedError)}
+        self._old_refusals = list(self._chromium.proxy.refusals)
         if hosts:
             shown = ", ".join(map(quote_for_model, sorted(hosts)[:5]))
             self._happenings.note(f"Parts of the page were refused by the network rules: {shown}.")
+
+    def _list_new_refusals(self) -> list[SkillError]:
+        """Return what was refused since the model was last told."""
+        refusals = self._chromium.proxy.refusals
+        return [refusal for refusal in refusals if not any(refusal is old for old in self._old_refusals)]
 
     async def _report_change(self, page: Page, number: int, name: str) -> FieldChange:
         await self._wait_for_quiet(page)
