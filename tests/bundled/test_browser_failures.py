@@ -240,8 +240,8 @@ def test_a_missing_driver_is_named_with_its_extra() -> None:
     """As an error of the call, not of the import."""
     program = (
         "import asyncio, sys; sys.modules['playwright'] = None\n"
-        "from skillshelf.bundled.browser.skill import BrowserSkill, POLICY\n"
-        "skill = BrowserSkill().with_policy(POLICY)\n"
+        "from skillshelf.bundled.browser.skill import BrowserSkill\n"
+        "skill = BrowserSkill()\n"
         "asyncio.run(skill.tools()[0].call({'url': 'http://a.example/'}, approved=True))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
@@ -370,9 +370,9 @@ def test_a_browser_ends_with_its_skill(site: Stage) -> None:
 
 PROGRAM = """
 import asyncio, os, signal, sys
-from skillshelf.bundled.browser.skill import POLICY, BrowserSkill
+from skillshelf.bundled.browser.skill import BrowserSkill
 
-skill = BrowserSkill([sys.argv[1]]).with_policy(POLICY)
+skill = BrowserSkill([sys.argv[1]])
 open_page = skill.tools()[0]
 print(asyncio.run(open_page.call({"url": f"http://{sys.argv[1]}/" + sys.argv[2]}, approved=True))["text"], flush=True)
 sys.stdin.readline()

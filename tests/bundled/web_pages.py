@@ -13,7 +13,7 @@ from sites import Page, Site, send
 
 from skillshelf.bundled import ATTACHABLE
 from skillshelf.bundled.browser import BrowserLimits
-from skillshelf.bundled.browser.skill import POLICY, BrowserSkill
+from skillshelf.bundled.browser.skill import BrowserSkill
 
 (ENTRY,) = [skill for skill in ATTACHABLE if skill.name == "browser"]
 OBSTACLE = ENTRY.find_obstacle()
@@ -84,7 +84,7 @@ def html(body: str) -> Page:
 def make_skill(site: Site, limits: BrowserLimits = PATIENT, **options: Any) -> BrowserSkill:
     """Return the skill with this site allowed, and all its tools."""
     skill = BrowserSkill(rules=site.rules, limits=limits, **options)
-    return skill.with_policy(dict.fromkeys(POLICY, "safe"))
+    return skill.with_policy(dict.fromkeys(BrowserSkill.policy, "safe"))
 
 
 def find_number(reading: Mapping[str, Any], name: str, nth: int = 0) -> int:

@@ -61,7 +61,7 @@ async def run_chromium(
     """
     path = program or find_chromium()
     if path is None:
-        raise BrowserUnavailableError(f"There is no Chromium on this machine. Installed with: {CHROMIUM.install}.")
+        raise BrowserUnavailableError(f"There is no Chromium on this machine. Install it with: {CHROMIUM.install}.")
 
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(

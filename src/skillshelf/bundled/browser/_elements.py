@@ -42,15 +42,15 @@ class Element:
     document: str
     """Which document it is in. A page that was loaded again is another one."""
     url: str
-    print: Mapping[str, Any]
-    """Its fingerprint, by which it is found again: role, name, test id, row and more."""
+    fingerprint: Mapping[str, Any]
+    """By this it is found again: role, name, test id, row and more."""
 
     @property
     def name(self) -> str:
-        return str(self.print["name"])
+        return str(self.fingerprint["name"])
 
     def __str__(self) -> str:
-        return f"{self.number} ({self.print['role']} {quote_for_model(self.name)})"
+        return f"{self.number} ({self.fingerprint['role']} {quote_for_model(self.name)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class PageReader:
                 f"element, as the reading shows them."
             )
 
-        argument = {"number": number, "print": element.print}
+        argument = {"number": number, "print": element.fingerprint}
         state = await _ask(element.frame, "inspect", argument, self.limits.seconds)
         is_other_page = state["document"] != element.document and _without_fragment(element.frame.url) != element.url
         if is_other_page:

@@ -1,4 +1,4 @@
-"""How much a page may take. Whoever made it may have meant it to take everything."""
+"""How much a page may take: some are made to take all there is."""
 
 from typing import NamedTuple
 

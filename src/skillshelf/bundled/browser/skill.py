@@ -1,7 +1,7 @@
 """Web pages, read and used in the system's Chromium, behind a proxy that keeps the network rules."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Self
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import ClosedBrowser, FieldChange, PageReading
@@ -18,19 +18,6 @@ Key = Literal[
     "PageDown", "Home", "End",
 ]  # fmt: skip
 
-POLICY: dict[str, Permission] = {
-    "open_page": "ask",
-    "read_open_page": "safe",
-    "take_screenshot": "safe",
-    "go_back": "safe",
-    "close_browser": "safe",
-    "click_element": "ask",
-    "fill_field": "ask",
-    "choose_option": "ask",
-    "press_key": "ask",
-}
-"""Looking is free. What can send something asks: an address carries data as a form does."""
-
 
 class BrowserSkill(BaseSkill):
     name = "browser"
@@ -39,6 +26,18 @@ class BrowserSkill(BaseSkill):
         "Use when a page needs JavaScript or a form, or when the user asks to look at or do something on a site."
     )
     category = "raw"
+    policy: ClassVar[Mapping[str, Permission]] = {
+        "open_page": "ask",
+        "read_open_page": "safe",
+        "take_screenshot": "safe",
+        "go_back": "safe",
+        "close_browser": "safe",
+        "click_element": "ask",
+        "fill_field": "ask",
+        "choose_option": "ask",
+        "press_key": "ask",
+    }
+    """Looking is free. What can send something asks: an address carries data as a form does."""
     references = ("references/selectors.md", "references/forms.md", "references/error_codes.md")
     instructions = """
     Call `open_page`. A page comes as text in which everything that can be used has a number: `[7 button "Save"]`.
@@ -84,7 +83,7 @@ class BrowserSkill(BaseSkill):
     def from_setting(cls, setting: str) -> Self:
         """Return the skill for `HOST,HOST`: hosts that are not public, and may be reached."""
         hosts = [host for host in setting.split(",") if host.strip()]
-        return cls(hosts).with_policy(POLICY)
+        return cls(hosts)
 
     @tool
     async def open_page(self, url: str) -> PageReading:
