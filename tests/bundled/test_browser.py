@@ -9,7 +9,7 @@ import pytest
 from sites import Site, send
 
 from bundled.calling import call
-from bundled.web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser
+from bundled.web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser, open_browser
 from skillshelf.bundled import attach_bundled
 from skillshelf.bundled.browser import _errors as errors
 from skillshelf.bundled.browser.skill import BrowserSkill
@@ -29,17 +29,15 @@ def site() -> Iterator[Site]:
 @pytest.fixture(scope="module")
 def skill(site: Site) -> Iterator[BrowserSkill]:
     """One browser for all tests that leave it as it was."""
-    skill = make_skill(site)
-    yield skill
-    call(skill, "close_browser")
+    with open_browser(site) as skill:
+        yield skill
 
 
 @pytest.fixture(scope="module")
 def hasty(site: Site) -> Iterator[BrowserSkill]:
     """A browser that does not wait long for what will not come."""
-    skill = make_skill(site, PATIENT._replace(action_seconds=1, load_seconds=2))
-    yield skill
-    call(skill, "close_browser")
+    with open_browser(site, PATIENT._replace(action_seconds=1, load_seconds=2)) as skill:
+        yield skill
 
 
 def show(skill: BrowserSkill, site: Site, body: str, path: str = "/page") -> Any:

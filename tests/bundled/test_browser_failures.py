@@ -8,16 +8,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sites import Site, send
 
 from bundled.calling import call
-from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser
+from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser, open_browser
 from skillshelf.bundled.browser import BrowserLimits
 from skillshelf.bundled.browser import _errors as errors
 from skillshelf.bundled.browser.skill import BrowserSkill
@@ -59,18 +57,8 @@ def site() -> Iterator[Stage]:
 @pytest.fixture(scope="module")
 def hasty(site: Stage) -> Iterator[BrowserSkill]:
     """One browser for all pages that keep it waiting."""
-    skill = make_skill(site, BrowserLimits(seconds=9, load_seconds=1, memory_megabytes=700))
-    yield skill
-    call(skill, "close_browser")
-
-
-@contextmanager
-def open_browser(site: Site, limits: BrowserLimits = PATIENT, **options: Any) -> Iterator[BrowserSkill]:
-    skill = make_skill(site, limits, **options)
-    try:
+    with open_browser(site, BrowserLimits(seconds=9, load_seconds=1, memory_megabytes=700)) as skill:
         yield skill
-    finally:
-        call(skill, "close_browser")
 
 
 def check_goes_on(skill: BrowserSkill, site: Site) -> None:

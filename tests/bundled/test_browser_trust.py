@@ -9,7 +9,7 @@ import pytest
 from sites import Site
 
 from bundled.calling import call
-from bundled.web_pages import Signal, find_number, html, make_skill, needs_browser
+from bundled.web_pages import Signal, find_number, html, needs_browser, open_browser
 from skillshelf.bundled.browser.skill import BrowserSkill
 
 pytestmark = needs_browser
@@ -23,9 +23,8 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def skill(site: Site) -> Iterator[BrowserSkill]:
-    skill = make_skill(site)
-    yield skill
-    call(skill, "close_browser")
+    with open_browser(site) as skill:
+        yield skill
 
 
 def show(skill: BrowserSkill, site: Site, body: str) -> Any:

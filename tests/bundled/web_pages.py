@@ -3,14 +3,15 @@
 import re
 import shutil
 import threading
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 from sites import Page, Site, send
 
+from bundled.calling import call
 from skillshelf.bundled import ATTACHABLE
 from skillshelf.bundled.browser import BrowserLimits
 from skillshelf.bundled.browser.skill import BrowserSkill
@@ -85,6 +86,16 @@ def make_skill(site: Site, limits: BrowserLimits = PATIENT, **options: Any) -> B
     """Return the skill with this site allowed, and all its tools."""
     skill = BrowserSkill(rules=site.rules, limits=limits, **options)
     return skill.with_policy(dict.fromkeys(BrowserSkill.policy, "safe"))
+
+
+@contextmanager
+def open_browser(site: Site, limits: BrowserLimits = PATIENT, **options: Any) -> Iterator[BrowserSkill]:
+    """Yield the skill for this site, and close its browser in the end."""
+    skill = make_skill(site, limits, **options)
+    try:
+        yield skill
+    finally:
+        call(skill, "close_browser")
 
 
 def find_number(reading: Mapping[str, Any], name: str, nth: int = 0) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bundled.calling import call
-from bundled.web_pages import find_number, html, make_skill, needs_browser
+from bundled.web_pages import find_number, html, make_skill, needs_browser, open_browser
 from sites import Site, send
 
 from skillshelf.bundled.browser.skill import BrowserSkill
@@ -63,9 +63,8 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def skill(site: Site) -> Iterator[BrowserSkill]:
-    skill = make_skill(site)
-    yield skill
-    call(skill, "close_browser")
+    with open_browser(site) as skill:
+        yield skill
 
 
 @pytest.fixture
