@@ -162,6 +162,19 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
             run(tmp_path / name, "SELECT 1")
 
 
+def test_hidden_characters_of_names_and_values_are_written_out(tmp_path: Path) -> None:
+    """A model reads what a person would see."""
+    path = tmp_path / "hidden.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute('CREATE TABLE "pay\u200bments" (a)')
+        connection.execute('INSERT INTO "pay\u200bments" VALUES (?)', ["to\u202e me"])
+        connection.commit()
+    skill = DatabaseSkill(str(path)).with_policy(ALL)  # type: ignore[arg-type]
+    assert call(skill, "list_tables") == [{"name": "pay<U+200B>ments", "kind": "table"}]
+    found = call(skill, "run_query", sql='SELECT a AS "x\u200b" FROM "pay\u200bments"')
+    assert (found["columns"], found["rows"]) == (["x<U+200B>"], [["to<U+202E> me"]])
+
+
 # -- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 

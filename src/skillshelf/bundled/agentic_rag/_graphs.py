@@ -11,7 +11,7 @@ from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage
 from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
 from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.search import split_words
-from skillshelf.text import clip, text_for_model
+from skillshelf.text import clip
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
 _MAX_ROWS = 300
@@ -59,17 +59,6 @@ async def query_template(
         given = ", ".join(parameters) or "none"
         raise TemplateParametersError(f"The template {name!r} has the parameters {wanted}, and got {given}.")
     return await graph.query(template.cypher, parameters, limit, is_template=True)
-
-
-def clean_values(value: Any) -> Any:
-    """Return a value of the graph as a model may read it: hidden characters are written out."""
-    if isinstance(value, str):
-        return text_for_model(value)
-    if isinstance(value, list):
-        return [clean_values(item) for item in value]
-    if isinstance(value, dict):
-        return {text_for_model(str(key)): clean_values(item) for key, item in value.items()}
-    return value
 
 
 async def find_graph_passages(graph: GraphSource, question: str, limit: int) -> list[Passage]:

@@ -127,7 +127,8 @@ class AgenticRagSkill(BaseSkill):
     @tool
     async def describe_graph(self) -> DescribedGraph:
         """Return the kinds of nodes and relationships in the graph, and the templates to ask it with."""
-        from skillshelf.bundled.agentic_rag._graphs import clean_values, describe_templates
+        from skillshelf.bundled._values import clean_values
+        from skillshelf.bundled.agentic_rag._graphs import describe_templates
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         schema = clean_values(await self._graph.describe())
@@ -144,7 +145,8 @@ class AgenticRagSkill(BaseSkill):
             parameters: A value for each of its parameters: {"name": "checkout"}.
             limit: The maximum number of rows, up to 200.
         """
-        from skillshelf.bundled.agentic_rag._graphs import clean_values, query_template
+        from skillshelf.bundled._values import clean_values
+        from skillshelf.bundled.agentic_rag._graphs import query_template
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         rows = max(1, min(limit, _MAX_ROWS))
@@ -162,8 +164,8 @@ class AgenticRagSkill(BaseSkill):
             parameters: A value for each parameter.
             limit: The maximum number of rows, up to 200.
         """
+        from skillshelf.bundled._values import clean_values
         from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError
-        from skillshelf.bundled.agentic_rag._graphs import clean_values
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         if not cypher.strip():

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Self
 
+from skillshelf.bundled._values import clean_values
 from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, Table
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
@@ -67,7 +68,7 @@ class DatabaseSkill(BaseSkill):
     @tool
     def list_tables(self) -> list[Table]:
         """Name the tables and views of the database."""
-        return self._open().list_tables()
+        return clean_values(self._open().list_tables())
 
     @tool
     def describe_table(self, table: str) -> DescribedTable:
@@ -76,7 +77,7 @@ class DatabaseSkill(BaseSkill):
         Args:
             table: Its name, as `list_tables` gives it.
         """
-        return self._open().describe_table(table)
+        return clean_values(self._open().describe_table(table))
 
     @tool
     def run_query(self, sql: str, parameters: list[Parameter] | None = None, limit: int = 100) -> Rows:
@@ -88,7 +89,7 @@ class DatabaseSkill(BaseSkill):
             limit: The maximum number of rows. `is_whole` says whether there are more.
         """
         rows = max(1, min(limit, self._max_rows))
-        return self._open().query(sql, parameters or [], rows)
+        return clean_values(self._open().query(sql, parameters or [], rows))
 
     @tool
     def explain_query(self, sql: str, parameters: list[Parameter] | None = None) -> str:
@@ -98,7 +99,7 @@ class DatabaseSkill(BaseSkill):
             sql: One statement, without EXPLAIN.
             parameters: The values for its placeholders.
         """
-        return self._open().explain(sql, parameters or [])
+        return clean_values(self._open().explain(sql, parameters or []))
 
     @tool
     def run_statement(self, sql: str, parameters: list[Parameter] | None = None) -> int:
