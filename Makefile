@@ -93,9 +93,9 @@ programs:  ## programs that bundled skills run, from Debian's packages: without 
 types: $(INSTALLED)  ## mypy
 	$(BIN)/mypy
 
-test-all: test test-long coverage lowest faults  ## everything, which takes more than an hour
+test-all: test docs test-long coverage lowest faults  ## everything, which takes more than an hour
 
-test-long: $(MCP_CLIENTS) docs  ## every fault of a file operation, the long races, and the documentation site
+test-long: $(MCP_CLIENTS)  ## every fault of a file operation, and the long races
 	$(BIN)/pytest -n $(WORKERS) --long
 
 faults: $(INSTALLED)  ## a fault at every file operation, and at every statement of an eval run: an hour
