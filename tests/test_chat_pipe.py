@@ -84,8 +84,12 @@ def test_commands_work_in_a_pipe(tmp_path: Path, write: Write) -> None:
 
 
 def test_a_fresh_clone_is_withheld_with_a_hint(tmp_path: Path, write: Write) -> None:
-    """The prompt has no byte of the project, and invoking its skill fails with instructions."""
+    """The prompt has no byte of the project, and invoking its skill fails with instructions.
+
+    A name that two skills share is given once.
+    """
     write("pdf", "PROJECT-BYTES", "PROJECT-BYTES\n")
+    write("elsewhere/pdf", "PROJECT-BYTES", "PROJECT-BYTES\n")
     (tmp_path / "AGENTS.md").write_text("PROJECT-BYTES")
     result = chat("-p", "hi", "--model", script(tmp_path, tool("list_skills"), "ok"), "--json", cwd=tmp_path)
     assert result.returncode == 0

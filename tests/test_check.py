@@ -173,6 +173,7 @@ def test_instructions_that_are_too_long_are_reported(write: Callable[..., Path],
     (note,) = check_skill(write("long", body=body).parent)
     assert (note.severity, note.code) == ("warning", "instructions-too-long")
     assert "references/" in note.fix
+    assert f"{len(body.splitlines()):,} lines;" in note.message
 
 
 def test_many_faults_of_one_kind_are_counted(write: Callable[..., Path]) -> None:

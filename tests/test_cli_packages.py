@@ -129,6 +129,45 @@ def test_a_module_that_fails_is_reported_and_the_others_load(tmp_path: Path) -> 
     assert [note["code"] for note in facts["diagnostics"]] == ["import-failed"]
 
 
+def test_output_of_the_skills_own_code_does_not_mix_with_the_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a module, a constructor or a tool prints goes to standard error, so that --json stays JSON."""
+    folder = tmp_path / "site/loud_skills"
+    folder.mkdir(parents=True)
+    (folder / "skill.py").write_text(_LOUD_SKILL)
+    for command in ("list", "check"):
+        done = skillshelf(command, "--json", "--package", "loud_skills", cwd=tmp_path, path=tmp_path / "site")
+        json.loads(done.stdout)
+        assert "printed at import" in done.stderr
+
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    model = script(tmp_path, tool("shout"), "Done.")
+    done = chat("--package", "loud_skills", "--model", model, "-p", "hello", cwd=tmp_path)
+    assert done.stdout == "Done.\n"
+    for event in ("import", "construction", "call"):
+        assert f"printed at {event}" in done.stderr
+
+
+_LOUD_SKILL = """
+from skillshelf import BaseSkill, tool
+
+print("printed at import")
+
+class LoudSkill(BaseSkill):
+    name = "loud"
+    description = "Shouts. Use when asked to shout."
+    instructions = "Call `shout`."
+
+    def __init__(self) -> None:
+        print("printed at construction")
+
+    @tool
+    def shout(self) -> str:
+        \"\"\"Shout.\"\"\"
+        print("printed at call")
+        return "done"
+"""
 _SKILL = """
 from skillshelf import BaseSkill
 

@@ -1,8 +1,17 @@
-"""The standard streams of the process: open from the start, and silent once their reader is gone."""
+"""The standard streams of the process: open from the start, kept for our own output, and silent once unread."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
+
+
+@contextmanager
+def keep_output_clean() -> Iterator[None]:
+    """Send what the code of skills prints to standard error, so that it does not mix with a command's output."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def reopen_closed_streams() -> None:

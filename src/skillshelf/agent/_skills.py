@@ -217,7 +217,7 @@ class WorkspaceSkills:
     def _describe_fault(self, fault: Diagnostic) -> str:
         place = fault.path.removeprefix(f"{self.root}/")
         fix = f" Fix: {fault.fix}." if fault.fix else ""
-        return f"{place} cannot be used as it is: {fault.message}.{fix}"
+        return f"{place} cannot be used as it is: {fault.message.rstrip('.')}.{fix}"
 
     def explain_unavailable(self, name: str) -> SkillError | None:
         """Return why a skill that is not on the shelf cannot be used; None if there is no such skill here."""

@@ -15,6 +15,7 @@ from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.streams import keep_output_clean
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -155,15 +156,16 @@ def _open_agent(
     if not args.trust_workspace:
         trust = Trust.open()
         problems.extend(trust.problems)
-    core.load_skills(
-        workspace,
-        trust=trust,
-        sessions=Sessions(workspace.folder),
-        frozen=args.frozen,
-        packages=settings.packages,
-        entry_points=True,
-        choices=load_choices(),
-    )
+    with keep_output_clean():
+        core.load_skills(
+            workspace,
+            trust=trust,
+            sessions=Sessions(workspace.folder),
+            frozen=args.frozen,
+            packages=settings.packages,
+            entry_points=True,
+            choices=load_choices(),
+        )
     problems.extend(_find_misfit(core))
     problems.extend(_resume(core, args, choose_session))
     for problem in problems:
@@ -252,8 +254,9 @@ def _describe_pending_skills(core: "AgentCore") -> list[str]:
     if not pending:
         return []
     lines: list[str] = []
-    new = [skill.name for skill in pending if skill.status == "new"]
-    changed = [skill.name for skill in pending if skill.status == "changed"]
+    # Skills in several folders may share a name.
+    new = list(dict.fromkeys(skill.name for skill in pending if skill.status == "new"))
+    changed = list(dict.fromkeys(skill.name for skill in pending if skill.status == "changed"))
     if new:
         lines.append(f"Not used, because you have not approved them: {list_names(new, _MAX_LISTED_NAMES)}.")
     if changed:

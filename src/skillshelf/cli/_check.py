@@ -15,6 +15,7 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
+from skillshelf.streams import keep_output_clean
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
 
@@ -121,7 +122,8 @@ def check_together(
     """
     from skillshelf.lint import CheckReport, check_code_skills, check_tree
 
-    package_reports = {package: check_code_skills(package) for package in packages}
+    with keep_output_clean():
+        package_reports = {package: check_code_skills(package) for package in packages}
     package_folders = [os.path.realpath(folder) for package in packages for folder in sys.modules[package].__path__]
 
     skills = 0

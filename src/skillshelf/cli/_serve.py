@@ -19,6 +19,7 @@ from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.settings import Settings, load_settings
 from skillshelf.shelf import Shelf
+from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
@@ -222,14 +223,15 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
-    skills = WorkspaceSkills(
-        workspace,
-        skills=attach_skills(args),
-        trust=trust,
-        packages=find_packages(args),
-        entry_points=True,
-        choices=load_choices(),
-    )
+    with keep_output_clean():  # standard output may be the connection
+        skills = WorkspaceSkills(
+            workspace,
+            skills=attach_skills(args),
+            trust=trust,
+            packages=find_packages(args),
+            entry_points=True,
+            choices=load_choices(),
+        )
     for fault in skills.take_faults():
         complain(fault)
     if trust is None:

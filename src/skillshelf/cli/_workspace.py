@@ -15,6 +15,7 @@ from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import Source
+from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace import Workspace, choose_workspace
@@ -28,10 +29,11 @@ def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further
     """Open the shelf of the workspace, with `further` sources at its end. Raises SourceError if there is no folder."""
     workspace = locate_workspace(args)
     project = project_sources(workspace)
-    sources = workspace_sources(
-        workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
-    )
-    return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
+    with keep_output_clean():
+        sources = workspace_sources(
+            workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
+        )
+        return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
 
 
 def prepare_search(shelf: Shelf) -> None:

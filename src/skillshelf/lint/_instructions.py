@@ -30,7 +30,7 @@ def check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
 def check_instructions_size(instructions: str, line: int) -> Iterator[Diagnostic]:
     """Report instructions that are too long to be loaded as a whole. `line` is the line that they begin on."""
     tokens = estimate(instructions)
-    lines = instructions.count("\n")
+    lines = len(instructions.splitlines())
     if tokens > MAX_TOKENS or lines > MAX_LINES:
         message = (
             f"the instructions have {tokens:,} tokens and {lines:,} lines; "

@@ -18,6 +18,7 @@ from skillshelf.repl._end import call_on_end_signal
 from skillshelf.repl._face import clean_output
 from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
 from skillshelf.repl._views import view_sessions
+from skillshelf.streams import keep_output_clean
 from skillshelf.text import clean, clean_line, to_json
 
 
@@ -30,7 +31,8 @@ class Pipe:
         self._as_json = as_json
         self._exit_code = 0
         self._typed = ""
-        self._console = Console(markup=False, emoji=False, highlight=False)
+        self._output = sys.stdout
+        self._console = Console(file=self._output, markup=False, emoji=False, highlight=False)
         self._at_line_start = True
         self.commands = make_commands(self)
 
@@ -39,6 +41,10 @@ class Pipe:
 
         Return the exit code: 0, 1 if the turn failed, or the code of the signal that ended it.
         """
+        with keep_output_clean():
+            return await self._answer(text, notices, typed)
+
+    async def _answer(self, text: str, notices: Sequence[str], typed: str) -> int:
         self._typed = typed
         call_on_end_signal(self._close)
         for notice in (*notices, *self.core.skills.take_notices()):
@@ -111,22 +117,22 @@ class Pipe:
             self._exit_code = 1
 
         if self._as_json:
-            sys.stdout.write(to_json(event.as_json()) + "\n")
+            self._output.write(to_json(event.as_json()) + "\n")
         elif isinstance(event, on.Text):
-            sys.stdout.write(clean(event.text))
+            self._output.write(clean(event.text))
             self._at_line_start = event.text.endswith("\n")
         else:
             self._show_aside(event)
-        sys.stdout.flush()
+        self._output.flush()
 
     def _show_aside(self, event: on.Event) -> None:
         if not self._at_line_start:
-            sys.stdout.write("\n")
+            self._output.write("\n")
             self._at_line_start = True
 
         line = _describe(event)
         if line:
-            sys.stdout.flush()
+            self._output.flush()
             sys.stderr.write(clean_line(line) + "\n")
 
 

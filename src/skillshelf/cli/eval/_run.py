@@ -5,7 +5,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from skillshelf._version import __version__
@@ -63,6 +63,7 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.evals.stats import SkillContent
+from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 
 _EXIT_STYLES = {0: "green", 1: "red"}
@@ -91,7 +92,8 @@ def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
 def find_approved_cases(args: argparse.Namespace, out: Output) -> ApprovedCases:
     """Return the cases to run. Raises CommandError if they cannot be run."""
     check_approval(find_case_folders(args), args)
-    cases, notes = select_cases(args)
+    with keep_output_clean():
+        cases, notes = select_cases(args)
     faults = tuple(note for note in notes if note.severity == "error")
     if faults and not args.keep_going:
         raise _refuse_faulty_files(notes, args, out)
@@ -132,7 +134,8 @@ def run_and_report(
     options = _make_options(args)
     check_output_paths(args)
     with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
-        packed = PackedPlan(make_plan_in(stage), options)
+        with keep_output_clean():
+            packed = PackedPlan(make_plan_in(stage), options)
         for skill in packed.plan.new:
             complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
         if packed.plan.lacks_comparison:
@@ -299,7 +302,7 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
         complain(f"skillshelf: {count_noun(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     progress = make_progress(out, len(plan.trials), is_visible=out.is_terminal and not args.json)
     try:
-        with progress:
+        with progress, nullcontext() if out.is_terminal else keep_output_clean():
             outcomes = asyncio.run(run_plan(packed, folder, progress.add_outcome, progress.say))
     except KeyboardInterrupt:
         complain(f"Interrupted after {progress.state}. Continue with `{_resume_command(folder, args)}`.")
