@@ -110,6 +110,16 @@ def test_what_cannot_be_read_is_left_out_and_named(handbook: Path, tmp_path: Pat
     ]
 
 
+def test_files_that_could_not_be_read_are_named_also_if_nothing_was_found(tmp_path: Path) -> None:
+    """A model that reads "nothing" must not tell the user that there is nothing."""
+    (tmp_path / "notes.md").write_text("# Notes\n\nThe office opens at nine.\n")
+    (tmp_path / "binary.md").write_bytes(b"\xff\xfe\x00\x01")
+    skill = open_skill(DocumentFolder(str(tmp_path)))
+    for name, arguments in (("gather", {"question": "penguins"}), ("search_documents", {"query": "penguins"})):
+        with pytest.raises(SkillError, match=r"1 file could not be read: binary\.md \(not UTF-8 text\)"):
+            call(skill, name, **arguments)
+
+
 def test_a_large_folder_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     """The result says so."""
     for number in range(30):

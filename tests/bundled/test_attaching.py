@@ -1,9 +1,12 @@
 """Bundled skills that a user attaches by name."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from skillshelf.testing import check_package
 
 Run = Callable[..., tuple[int, str, str]]
 EVALS = Path(__file__).parent / "evals"
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def find_class(skill: AttachableSkill) -> type[BaseSkill]:
@@ -49,6 +53,34 @@ def test_its_evals_pass(skill: AttachableSkill, run: Run) -> None:
         pytest.skip(str(skill.find_obstacle()))
     code, out, _ = run("eval", str(EVALS / f"{skill.name}.yaml"), "--trust-workspace")
     assert code == 0, out
+
+
+def list_requirements(extra: str) -> set[str]:
+    """Return the names of the distributions that an extra asks for, itself or through another of our extras."""
+    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    names: set[str] = set()
+    for requirement in extras[extra]:
+        if requirement.startswith("skillshelf["):
+            included = requirement.removeprefix("skillshelf[").removesuffix("]")
+            names.update(*map(list_requirements, included.split(",")))
+        else:
+            names.add(normalize(re.split(r"[^\w.-]", requirement)[0]))
+    return names
+
+
+def normalize(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("skill", ATTACHABLE, ids=lambda skill: skill.name)
+def test_its_extra_asks_for_each_of_its_libraries(skill: AttachableSkill) -> None:
+    """A library that another one drags in may stay away with an older pip, or with that one's next version."""
+    if skill.find_obstacle():
+        pytest.skip(str(skill.find_obstacle()))
+    distributions = packages_distributions()
+    required = list_requirements(skill.extra)
+    for library in skill.libraries:
+        assert required.intersection(map(normalize, distributions[library])), library
 
 
 def test_a_shelf_has_only_what_was_attached(run: Run) -> None:

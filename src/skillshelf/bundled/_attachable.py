@@ -102,7 +102,7 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
         "agentic-rag",
         "agentic_rag.skill:AgenticRagSkill",
         "rag",
-        ("anyio", "httpx2", "ladybug", "trafilatura"),
+        ("anyio", "httpx2", "ladybug", "lxml_html_clean", "trafilatura"),
         takes="FOLDER",
     ),
     AttachableSkill(

@@ -63,7 +63,9 @@ EXTRAS = {
     "watch": Extra("edits picked up at once", ("watchfiles",)),
     "search": Extra("search by meaning, and faster", ("numpy", "tantivy", "tokenizers", "wordllama")),
     "fetch": Extra("skills that fetch", ("anyio", "httpx2"), is_skill=True),
-    "rag": Extra("the skill agentic-rag", ("anyio", "httpx2", "ladybug", "trafilatura"), is_skill=True),
+    "rag": Extra(
+        "the skill agentic-rag", ("anyio", "httpx2", "ladybug", "lxml_html_clean", "trafilatura"), is_skill=True
+    ),
     "rag-azure": Extra("agentic-rag with Azure AI Search", ("azure.search.documents",), is_skill=True),
     "rag-neo4j": Extra("agentic-rag with Neo4j", ("neo4j",), is_skill=True),
     "rag-postgres": Extra("agentic-rag with PostgreSQL", ("psycopg",), is_skill=True),

@@ -135,7 +135,7 @@ def assemble(question: str, answers: Answers, budget: int) -> Gathered:
     """Return the best passages that fit into a budget of tokens, with numbers to cite them by. Raises RagError."""
     merged = merge(question, answers.lists)
     if not merged:
-        raise NothingFoundError(" ".join(["No source has anything on this.", *answers.failures]))
+        raise NothingFoundError(" ".join(["No source has anything on this.", *answers.failures, *answers.remarks]))
     evidence: list[Evidence] = []
     spent = 0
     for passage in merged:
@@ -174,7 +174,7 @@ async def search_all(documents: Sequence[PassageSource], query: str, limit: int,
     answers = await ask_sources(Sources(documents), query, seconds)
     passages = await asyncio.to_thread(merge, query, answers.lists)
     if not passages:
-        raise NothingFoundError(" ".join(["No document has anything on this.", *answers.failures]))
+        raise NothingFoundError(" ".join(["No document has anything on this.", *answers.failures, *answers.remarks]))
     return FoundPassages(
         notice=NOTICE,
         passages=[show_passage(passage) for passage in passages[:limit]],
