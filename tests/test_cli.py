@@ -154,6 +154,16 @@ def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
     )
 
 
+def test_columns_are_aligned_below_wide_characters(run: Run, write: Callable[..., Path]) -> None:
+    """Chinese, Japanese and Korean characters take two cells of a screen each."""
+    write("skills/日本語", "Wide.")
+    write("skills/plain", "Narrow.")
+    wide, narrow = (line for line in run("list")[1].splitlines() if line.endswith(("Wide.", "Narrow.")))
+    if "日本語" not in wide:
+        wide, narrow = narrow, wide
+    assert wide.index("project") + len("日本語") == narrow.index("project")
+
+
 def test_list_and_check_report_the_same_numbers(run: Run, shelf: Path) -> None:
     """A shelf reads leniently, but the numbers in its summary are those of the command that it names."""
     counts = re.compile(r"\d+ errors?(?:, \d+ \w+)*")

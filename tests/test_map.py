@@ -255,6 +255,7 @@ def test_an_unknown_host_gets_the_closest_names(repository: Path, run: Run) -> N
     code, _, errors = run("map", "--host", "claude")
     assert code == 2
     assert "did you mean claude-code" in errors
+    assert "unknown host 'wordstar'; choose from claude-code, codex," in run("map", "--host", "wordstar")[2]
 
 
 def test_hidden_characters_of_names_do_not_reach_the_terminal(repository: Path, write: Write, run: Run) -> None:

@@ -1,5 +1,6 @@
 """Printed tables: aligned and complete in a pipe, colored and fitted to the screen in a terminal."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -58,14 +59,15 @@ def to_plain_lines(table: Table) -> list[str]:
     for row in table.rows:
         rows.append([cell.full_text for cell in _clean_cells(table, row)])
 
-    widths = [max(len(row[index]) for row in rows) for index in range(len(table.columns))]
+    widths = [max(_count_cells(row[index]) for row in rows) for index in range(len(table.columns))]
     lines = []
     if table.title:
         lines.append(clean_line(table.title))
     for texts in rows:
         aligned = []
         for column, text, width in zip(table.columns, texts, widths, strict=True):
-            aligned.append(text.rjust(width) if column.right else text.ljust(width))
+            padding = " " * (width - _count_cells(text))
+            aligned.append(padding + text if column.right else text + padding)
         lines.append(_GAP.join(aligned).rstrip())
     lines.extend(clean_line(note) for note in table.notes)
     return lines
@@ -118,7 +120,7 @@ def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
         if cut_to is not None and column is not last:
             max_width = cut_to // 3
         grid.add_column(
-            Text(clean_line(column.title)),
+            Text(clean_line(column.title), no_wrap=cut_to is not None, overflow="ellipsis"),
             justify="right" if column.right else "left",
             overflow="fold",
             max_width=max_width,
@@ -137,6 +139,19 @@ def _make_text(cell: Cell, *, wrap: bool) -> "Text":
         text.append(f"{cell.mark} ", "yellow")
     text.append(cell.text, cell.style)
     return text
+
+
+def _count_cells(text: str) -> int:
+    """Return the width of a text on a screen. Chinese, Japanese and Korean characters take two cells."""
+    if text.isascii():
+        return len(text)
+    cells = 0
+    for character in text:
+        if unicodedata.combining(character):
+            continue
+        is_wide = unicodedata.east_asian_width(character) in ("W", "F")
+        cells += 2 if is_wide else 1
+    return cells
 
 
 def _clean_cells(table: Table, row: Sequence[str | Cell]) -> list[Cell]:

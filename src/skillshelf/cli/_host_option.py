@@ -22,6 +22,9 @@ def _host_name(word: str) -> str:
 
     hosts = list(load_records())
     if word not in hosts:
-        closest = closest_names(word, hosts) or hosts
-        raise argparse.ArgumentTypeError(f"unknown host {word!r}; did you mean {', '.join(closest)}?")
+        message = f"unknown host {word!r}; choose from {', '.join(hosts)}"
+        closest = closest_names(word, hosts)
+        if closest:
+            message = f"unknown host {word!r}; did you mean {', '.join(closest)}?"
+        raise argparse.ArgumentTypeError(message)
     return word
