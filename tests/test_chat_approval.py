@@ -72,3 +72,45 @@ def test_the_words_of_an_answer_stay_on_the_screen(tmp_path: Path) -> None:
     terminal.expect("What should the model know?")
     terminal.send("not today\r")
     leave(terminal)
+
+
+def test_a_write_without_a_question_shows_its_diff(tmp_path: Path) -> None:
+    """The first and last lines are on the screen when it happens, and Ctrl+O shows the rest."""
+    (tmp_path / "app.py").write_text("one\ntwo\nthree\n")
+    new_file = "".join(f"line {number}\n" for number in range(40))
+    model = script(
+        tmp_path,
+        tool("edit_file", path="app.py", old_text="two", new_text="\x1b[2Jtoo"),
+        tool("write_file", path="new.txt", content=new_file),
+        "Done.",
+    )
+    terminal = OnTerminal("--model", model, "--policy", "auto-edit", cwd=tmp_path)
+    terminal.see_idle()
+    terminal.send("go\r")
+    terminal.see("Done.")
+    screen = terminal.see_idle()
+    assert "● edit_file app.py  +1 −1\n" in screen
+    assert "  │ -two\n  │ +<U+001B>[2Jtoo\n" in screen
+    assert "● write_file new.txt  +40\n  │ @@ -0,0 +1,40 @@\n  │ +line 0\n" in screen
+    assert "  │ … 29 more lines: Ctrl+O shows them …\n" in screen
+    assert "+line 20" not in screen
+    assert "  │ +line 39\n" in screen
+    terminal.send("\x0f")
+    assert "+line 20" in terminal.see("(2 of 2) write_file new.txt")
+    terminal.send("q")
+    leave(terminal)
+
+
+def test_a_change_that_the_user_allowed_is_not_shown_again(tmp_path: Path) -> None:
+    """With `always`, the next ones are."""
+    writes = [tool("write_file", path=name, content=f"text of {name}\n") for name in ("a.txt", "b.txt")]
+    terminal = OnTerminal("--model", script(tmp_path, *writes, "Done."), cwd=tmp_path)
+    terminal.see_idle()
+    terminal.send("go\r")
+    terminal.see("Allow write_file?")
+    terminal.send("a")
+    terminal.see("Done.")
+    screen = terminal.see_idle()
+    assert screen.count("+text of a.txt") == 1
+    assert "● write_file b.txt  +1\n  │ @@ -0,0 +1 @@\n  │ +text of b.txt\n" in screen
+    leave(terminal)

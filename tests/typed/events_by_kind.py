@@ -49,6 +49,8 @@ def describe(event: Event) -> str:
             | "reference_denied"
         ):
             return event.skill
+        case "file_written":
+            return event.path
         case "retrying":
             return event.reason
         case "skills_reloaded":

@@ -37,6 +37,7 @@ from skillshelf.agent._tool_names import RUN_SKILL
 from skillshelf.agent.events import (
     Event,
     Failed,
+    FileWritten,
     Finished,
     LoadRepeated,
     Notice,
@@ -482,6 +483,10 @@ class Exchange:
 
     def is_reviewed(self, path: str) -> bool:
         return self._core.skills.is_reviewed(path)
+
+    def report_write(self, call: str, path: str, diff: str, *, confirmed: bool) -> None:
+        """Report a file that a tool has written. `confirmed`: the user said yes to this very change."""
+        self.emit(FileWritten(call, path, diff, confirmed))
 
     def record_write(self, change: Change, is_seen: bool) -> str:
         """Update the shelf after a write. Return what the model should know about it."""

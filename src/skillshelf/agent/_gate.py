@@ -218,6 +218,8 @@ class Gate(AbstractCapability[Any]):
                 async with exchange.recording(change):
                     with permit(change):
                         result = await handler(args)
+                is_confirmed = allowed is not None
+                exchange.report_write(ctx.tool_call_id or "", change.shown, question.diff, confirmed=is_confirmed)
                 is_seen = was_reviewed and allowed is not None and allowed.reviewed
                 note = await to_thread.run_sync(exchange.record_write, change, is_seen)
             except FileChanged:

@@ -78,6 +78,20 @@ class ToolReturned(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class FileWritten(BaseEvent):
+    """A tool of the agent wrote a file. The result of its call follows."""
+
+    kind: ClassVar[Literal["file_written"]] = "file_written"
+    id: str
+    path: str
+    """As the model wrote it."""
+    diff: str
+    """The change as a unified diff; empty if the file has the same content as before."""
+    confirmed: bool = False
+    """True if the user said yes to this very change. If not, the policy, a rule or an earlier answer allowed it."""
+
+
+@dataclass(frozen=True, slots=True)
 class SkillLoaded(BaseEvent):
     """A skill's instructions entered the conversation."""
 
@@ -219,6 +233,7 @@ Event: TypeAlias = (
     | ToolCalled
     | ToolOutput
     | ToolReturned
+    | FileWritten
     | SkillLoaded
     | SkillInvoked
     | SideStarted

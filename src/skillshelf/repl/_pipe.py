@@ -16,6 +16,7 @@ from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._end import call_on_end_signal
 from skillshelf.repl._face import clean_output
+from skillshelf.repl._quotes import count_changed_lines
 from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
 from skillshelf.repl._views import view_sessions
 from skillshelf.streams import keep_output_clean
@@ -141,6 +142,8 @@ def _describe(event: on.Event) -> str:
     match event:
         case on.ToolCalled():
             return f"[{describe_call(event).plain}]"
+        case on.FileWritten(path=path, diff=diff):
+            return f"[{path}: {count_changed_lines(diff)}]"
         case on.SkillLoaded(skill=skill, by=by):
             return f"[skill {skill} loaded by the {by}]"
         case on.ReferenceLoaded(skill=skill, reference=reference, by=by):

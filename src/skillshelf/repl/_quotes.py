@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from skillshelf.text import clean, clean_line
+from skillshelf.rendering import cut
+from skillshelf.text import clean, clean_line, count_noun
 
 _BAR = "  │ "
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 _DIFF_HEAD = ("--- ", "+++ ")
 """How the two lines at the beginning of a diff begin, which name the file."""
+_MAX_CHARACTERS_PER_CELL = 4
+"""A line of a file can have millions of characters. No more of it than this is measured to fill a row."""
 
 
 class QuotedText:
@@ -67,6 +70,44 @@ class Diff:
             yield Text(first, style, no_wrap=True)
             for part in more:
                 yield Text.assemble(("↪ ", "dim"), (part, style), no_wrap=True)
+
+
+def count_changed_lines(diff: str) -> str:
+    """Return how many lines a diff adds and removes: `+3 −1`."""
+    lines = diff.split("\n")[len(_DIFF_HEAD) :]
+    added = sum(line.startswith("+") for line in lines)
+    removed = sum(line.startswith("-") for line in lines)
+    counts = [f"+{added:,}" if added else "", f"−{removed:,}" if removed else ""]
+    return " ".join(filter(None, counts)) or "no change"
+
+
+class FoldedDiff:
+    """The first and last lines of a diff behind a bar, each on one row."""
+
+    def __init__(self, text: str, max_lines: int, margin: str = "") -> None:
+        """`margin` comes before the bar."""
+        lines = text.splitlines()[len(_DIFF_HEAD) :]  # the line above it names the file
+        self._prefix = margin + _BAR
+        self._hidden = max(0, len(lines) - max_lines)
+        self._head = lines
+        self._tail: list[str] = []
+        if self._hidden:
+            self._head = lines[: (max_lines + 1) // 2]
+            self._tail = lines[len(lines) - max_lines // 2 :]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(10, options.max_width - cell_len(self._prefix))
+        for line in self._head:
+            yield self._draw_line(line, room)
+        if self._hidden:
+            hint = f"… {count_noun(self._hidden, 'more line')}: Ctrl+O shows them …"
+            yield Text.assemble((self._prefix, "dim"), (cut(hint, room), "yellow"), no_wrap=True)
+        for line in self._tail:
+            yield self._draw_line(line, room)
+
+    def _draw_line(self, line: str, room: int) -> Text:
+        shown = cut(line[: _MAX_CHARACTERS_PER_CELL * room].expandtabs(4), room)
+        return Text.assemble((self._prefix, "dim"), (shown, _DIFF_STYLES.get(line[:1], "")), no_wrap=True)
 
 
 class Excerpt:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
@@ -18,7 +18,8 @@ from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import cut
 from skillshelf.repl._markdown import MarkdownStream
-from skillshelf.text import clean_line, without_colors
+from skillshelf.repl._quotes import Diff, FoldedDiff, count_changed_lines
+from skillshelf.text import clean, clean_line, without_colors
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
@@ -42,6 +43,8 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _SPINNER_FRAMES_PER_SECOND = 10
 _MAX_OUTPUT_ROWS = 5
 """Lines that are shown of a running command and of one that failed."""
+_MAX_DIFF_LINES = 12
+"""Lines that are shown of a change that the user was not asked about."""
 _MAX_RESULTS = 200
 _MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}
@@ -53,6 +56,14 @@ class Result:
 
     title: str
     text: str
+    diff: str = ""
+    """The change that the call made in a file."""
+
+    @property
+    def content(self) -> RenderableType:
+        """All of it, for a page."""
+        text = Line(clean(self.text))
+        return Group(text, Diff(clean(self.diff))) if self.diff else text
 
 
 class Screen:
@@ -92,6 +103,10 @@ class Screen:
                 call = self._running_calls.get(identifier)
                 if call:
                     call.add_output(text)
+            case on.FileWritten(id=identifier):
+                call = self._running_calls.get(identifier)
+                if call:
+                    call.written = event
             case on.SkillInvoked() | on.ReferenceDenied():  # the next event says it all
                 pass
             case _:
@@ -171,6 +186,8 @@ class Screen:
                 for call in self._running_calls.values():
                     title = describe_call(call.event)
                     self._print_folded(Line.assemble(("■ ", "yellow"), title, ("  stopped", "dim")))
+                    if call.written is not None:
+                        self._print_diff(call.written)
                 self._print_line(_mark_line("■", "yellow", "stopped", "the conversation so far is kept"))
 
     def _show_load(self, mark: str, title: str, event: on.SkillLoaded | on.ReferenceLoaded) -> None:
@@ -189,9 +206,14 @@ class Screen:
             return
 
         title = describe_call(call) if call else Line(clean_line(event.name))
-        self.results.append(Result(title.plain, without_colors(event.text)))
-        folded = FoldedResult(title, event, self._margin)
+        written = running.written if running else None
+        diff = written.diff if written else ""
+        self.results.append(Result(title.plain, without_colors(event.text), diff))
+        summary = count_changed_lines(diff) if written and event.ok else ""
+        folded = FoldedResult(title, event, self._margin, summary)
         self.console.print(folded)
+        if written is not None:
+            self._print_diff(written)
         if _is_failure(event) and not event.refused and not folded.shows_all(self.console.width):
             self._print_end(event)
 
@@ -204,6 +226,11 @@ class Screen:
             lines = [part.plain for part in broken[:_MAX_OUTPUT_ROWS]]
         for line in lines[-_MAX_OUTPUT_ROWS:]:
             self._print_folded(_quote_line(line, self.console.width))
+
+    def _print_diff(self, written: on.FileWritten) -> None:
+        """Print the change of a file, unless a question has shown it."""
+        if written.diff and not written.confirmed:
+            self.console.print(FoldedDiff(clean(written.diff), _MAX_DIFF_LINES, self._margin))
 
     def _find_announced_load(self, call: on.ToolCalled) -> tuple[str, str] | None:
         """Return the load that this call made, if a line announced it."""
@@ -230,6 +257,8 @@ class _RunningCall:
 
     def __init__(self, event: on.ToolCalled) -> None:
         self.event = event
+        self.written: on.FileWritten | None = None
+        """The file that it wrote."""
         self._output = ""
 
     def add_output(self, text: str) -> None:
@@ -279,11 +308,12 @@ def describe_reload(event: on.SkillsReloaded) -> str:
 class FoldedResult:
     """A call and the first line of its result, on one line. It also says on a narrow screen how many more there are."""
 
-    def __init__(self, title: Line, event: on.ToolReturned, margin: str = "") -> None:
+    def __init__(self, title: Line, event: on.ToolReturned, margin: str = "", summary: str = "") -> None:
+        """`summary` takes the place of the result's first line."""
         self._title = title
         self._margin = margin
         self._style = "red" if _is_failure(event) else "green"
-        lines = _list_lines(event.text)
+        lines = [summary] if summary else _list_lines(event.text)
         self._first = clean_line(lines[0].strip()) if lines else ""
         hidden = max(0, len(lines) - 1)
         self._count = f" (+{hidden:,} line{'s' if hidden > 1 else ''})" if hidden else ""

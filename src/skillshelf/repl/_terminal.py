@@ -220,7 +220,7 @@ class Terminal:
             self._viewer = asyncio.create_task(self._view_results())
 
     async def _view_results(self) -> None:
-        texts = [LongText(clean_line(result.title), Text(clean(result.text))) for result in self.screen.results]
+        texts = [LongText(clean_line(result.title), result.content) for result in self.screen.results]
         await self._keyboard.show_texts(self.console, texts)
 
     def _greet(self) -> None:
