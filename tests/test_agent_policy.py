@@ -36,6 +36,50 @@ def test_each_mode_asks_about_its_own_tools(tmp_path: Path, mode: str, tools: li
     assert (tmp_path / "a.txt").exists() == (tmp_path / "ran.txt").exists() == allowed
 
 
+class Notes(BaseSkill):
+    """A skill with a tool that asks and one that does not."""
+
+    name = "notes"
+    description = "Keeps notes."
+    instructions = "Call keep or look."
+
+    @tool
+    def look(self) -> str:
+        """Return the notes."""
+        return "none"
+
+    @tool
+    def keep(self, text: str) -> str:
+        """Keep a note."""
+        return text
+
+
+def offered_tools(core: AgentCore) -> set[str]:
+    return {*requests(core)[-1].tools} & {"read_file", "write_file", "edit_file", "run_command", "look", "keep"}
+
+
+def test_tools_that_the_mode_blocks_are_not_offered(tmp_path: Path) -> None:
+    """The prompt names them, a call is refused all the same, and another mode brings them back."""
+    script = ScriptedModel(WRITE, call("keep", text="x"), "refused", "offered")
+    core = AgentCore(script, policy=Policy("read-only"), skills=[Notes().with_policy({"keep": "ask"})])
+    core.load_skills(tmp_path)
+    before = core.context.tools
+    results = of(say(core, "go"), ToolReturned)
+    assert [result.refused for result in results] == [True, True]
+    assert "the policy is read-only" in results[0].text
+    assert offered_tools(core) == {"read_file", "look"}
+    assert core.withheld_tools == ("edit_file", "keep", "run_command", "write_file")
+    blocked = "The user's policy blocks these tools, so you do not have them: edit_file, keep, run_command, write_file."
+    assert blocked in requests(core)[-1].system
+
+    core.policy.set("ask")
+    say(core, "go")
+    assert offered_tools(core) == {"read_file", "write_file", "edit_file", "run_command", "look", "keep"}
+    assert not core.withheld_tools
+    assert "policy blocks" not in requests(core)[-1].system
+    assert core.context.tools > before
+
+
 def test_a_refused_write_changes_nothing_and_the_model_learns_of_it(tmp_path: Path, write: Write) -> None:
     """No file and no reload, and the result says not to try again."""
     path = write("pdf")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, of
+from agent_kit import User, of, requests
 from chats import chat, script, tool
 from pydantic_ai.messages import ToolReturnPart
 
@@ -75,8 +75,9 @@ def test_the_model_calls_a_tool_of_a_server_with_approval(tmp_path: Path) -> Non
 @pytest.mark.parametrize(("mode", "ok"), [("read-only", False), ("auto-edit", False), ("yolo", True)])
 def test_each_mode_decides_about_tools_of_servers(tmp_path: Path, mode: str, ok: bool) -> None:
     """Without a user to ask, only yolo allows them."""
-    _, events = talk(tmp_path, settings(), call("kit__add", left=1, right=1), "ok", mode=mode)
+    core, events = talk(tmp_path, settings(), call("kit__add", left=1, right=1), "ok", mode=mode)
     assert [result.ok for result in of(events, ToolReturned)] == [ok]
+    assert ("kit__add" in requests(core)[-1].tools) == (mode != "read-only")
 
 
 def test_a_rule_can_allow_a_call_by_its_arguments(tmp_path: Path) -> None:

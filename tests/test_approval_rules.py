@@ -4,15 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_kit import User, agent, of, say
+from agent_kit import User, agent, of, requests, say
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.agent import Policy
+import skillshelf
+from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import Rule, RuleBook, RuledCall, find_ruling, offer_rule
 from skillshelf.errors import SettingsError
-from skillshelf.testing import call
+from skillshelf.testing import ScriptedModel, call
 
 
 def run(command: str) -> RuledCall:
@@ -382,6 +383,37 @@ def test_a_denied_call_is_refused_in_every_mode(tmp_path: Path, mode: str) -> No
     assert result.refused
     assert "a rule of the user's denies it" in result.text
     assert not (root / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    ("rule", "withheld"),
+    [
+        (Rule("deny", "write_file", path="**"), ("edit_file", "write_file")),
+        (Rule("deny", "write_file", path="dist/**"), ()),
+        (Rule("deny", "run_command", command="git push *"), ()),
+        (Rule("deny", "mail"), ("mail",)),
+        (Rule("deny", "mail", arguments={"to": "everyone"}), ()),
+    ],
+)
+def test_a_tool_is_withheld_if_a_rule_denies_every_call(tmp_path: Path, rule: Rule, withheld: tuple[str, ...]) -> None:
+    """A rule about some of its calls leaves it with the model."""
+
+    class Mail(skillshelf.BaseSkill):
+        name = "mail"
+        description = "Sends mail."
+
+        @skillshelf.tool
+        def mail(self, to: str) -> str:
+            """Send a mail."""
+            return to
+
+    core = AgentCore(ScriptedModel("ok"), skills=[Mail().with_policy({"mail": "ask"})])
+    core.load_skills(workspace(tmp_path))
+    core.policy = policy(tmp_path, rule)
+    say(core, "go")
+    assert core.withheld_tools == withheld
+    every = {"write_file", "edit_file", "run_command", "mail"}
+    assert every & {*requests(core)[0].tools} == every - {*withheld}
 
 
 def test_no_rule_widens_read_only(tmp_path: Path) -> None:

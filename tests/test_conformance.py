@@ -114,10 +114,11 @@ class HasNoCodeTools(Loop):
         return super().call(call) if call.tool in self.tools else Result(f"{call.tool} is blocked", failed=True)
 
 
-class RunsBlockedTools(Loop):
-    def call(self, call: Call) -> Result:
-        tool = self.tools[call.tool]
-        return Result(tool.method(**call.arguments), False) if tool.permission == "blocked" else super().call(call)
+class OffersBlockedTools(Loop):
+    async def open(self, shelf: Shelf) -> Any:
+        await super().open(shelf)
+        self.tools |= {tool.name: tool for tool in shelf.blocked_tools()}
+        return self
 
 
 class ApprovesEverything(Loop):
@@ -167,14 +168,14 @@ REFUSALS = ["traversal refused", "unknown skill", "removed skill gone", "denial 
         (ForgetsNotes, ["edit seen next turn", "removed skill gone"]),
         (SendsNotes, []),
         (HasNoCodeTools, ["listing present", "edit seen next turn", "denial typed"]),
-        (RunsBlockedTools, ["denial typed"]),
+        (OffersBlockedTools, ["denial typed"]),
         (ApprovesEverything, ["denial typed"]),
         (NeverAsks, ["denial typed"]),
         (Unattended, []),
         (MarksNothing, [step for step in STEPS if step not in ("repeat load cached", "events recorded")]),
         (HasNoMarks, []),
         (MarksAllAsSuccessful, REFUSALS),
-        (MasksErrors, REFUSALS),
+        (MasksErrors, ["traversal refused", "unknown skill", "removed skill gone"]),
     ],
 )
 def test_a_fault_fails_exactly_the_steps_it_breaks(face: type[Loop], failed_steps: list[str]) -> None:

@@ -329,9 +329,29 @@ def test_code_skills_join_the_shelf_with_their_tools() -> None:
     """One descriptor, one way to load, and the tools under their permissions."""
     shelf = Shelf.open(skills=[Greeter(), Runner().with_policy({"run": "ask"})])
     assert shelf.catalog["greeter"].tools == ("greet",)
-    assert {one.name: one.permission for one in shelf.tools()} == {"greet": "safe", "run": "ask", "wipe": "blocked"}
+    assert {one.name: one.permission for one in shelf.tools()} == {"greet": "safe", "run": "ask"}
     with shelf.turn() as turn:
         assert turn.load("greeter").text == "Call `greet`."
+
+
+def test_a_blocked_tool_is_not_offered_and_the_instructions_say_so() -> None:
+    """A model that calls it all the same learns that the policy blocks it."""
+    shelf = Shelf.open(skills=[Runner().with_policy({"run": "ask"})])
+    assert [one.name for one in shelf.tools_of("runner")] == ["run"]
+    assert [one.name for one in shelf.blocked_tools()] == ["wipe"]
+    assert shelf.permissions_of("runner") == {"run": "ask", "wipe": "blocked"}
+    names = [definition["function"]["name"] for definition in shelf.openai_tools("chat")]
+    assert "run" in names
+    assert "wipe" not in names
+    assert shelf.instructions("runner").startswith("Note: these tools are not available here: `wipe`.")
+    assert "is blocked by the policy of its skill" in shelf.dispatch("wipe", {})
+
+
+def test_a_skill_without_blocked_tools_has_no_note() -> None:
+    """Its instructions are as the author wrote them."""
+    shelf = Shelf.open(skills=[Greeter()])
+    assert shelf.instructions("greeter") == "Call `greet`."
+    assert shelf.blocked_tools() == ()
 
 
 def test_a_raw_skill_without_a_policy_is_refused() -> None:

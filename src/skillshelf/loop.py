@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from inspect import isawaitable
@@ -46,9 +46,8 @@ def openai_tools(shelf: "Shelf", form: Form) -> list[Any]:
 
 
 def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve | None) -> str:
-    tools = all_tools(shelf)
     try:
-        tool = _find_tool(tools, name)
+        tool = _find_tool(shelf, name)
         parsed = parse_arguments(name, arguments)
         approved = _check_answer(tool, _ask(tool, parsed, approve))
         with typed_errors(tool), use_turn(current_turn_of(shelf) or shelf.turn()):
@@ -61,9 +60,8 @@ def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve |
 
 
 async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approve: ApproveAsync | None) -> str:
-    tools = all_tools(shelf)
     try:
-        tool = _find_tool(tools, name)
+        tool = _find_tool(shelf, name)
         parsed = parse_arguments(name, arguments)
         answer = _ask(tool, parsed, approve)
         if isawaitable(answer):
@@ -84,8 +82,9 @@ class _UnknownToolError(SkillError):
     """The model called a tool that does not exist."""
 
 
-def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
-    for tool in tools:
+def _find_tool(shelf: "Shelf", name: str) -> Tool:
+    tools = all_tools(shelf)
+    for tool in (*tools, *shelf.blocked_tools()):  # a call of a blocked tool says that it is blocked
         if tool.name == name:
             return tool
     raise _UnknownToolError(describe_unknown_tool(name, [tool.name for tool in tools]))

@@ -12,7 +12,7 @@ from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SettingsError, SkillError, SkillNotFoundError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
-from skillshelf.skill import BaseSkill, Tool
+from skillshelf.skill import BaseSkill, Permission, Tool
 from skillshelf.sources import (
     Cacheable,
     DirectorySource,
@@ -377,13 +377,27 @@ class Shelf:
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the code skills, under their policies: the same tuple until one is attached or changes.
 
-        Skills of packages and entry points have theirs here if they could be constructed; a diagnostic says which
-        could not.
+        Tools that a policy blocks are not among them: a model is not offered what it may never call. Skills of packages
+        and entry points have theirs here if they could be constructed; a diagnostic says which could not.
         """
         return self._toolbox.tools
 
+    def blocked_tools(self) -> tuple[Tool, ...]:
+        """Return the tools of the code skills that a policy blocks. `call` of each says so."""
+        return tuple(tool for tools in self._toolbox.by_place.values() for tool in tools if tool.is_blocked)
+
     def tools_of(self, name: str) -> tuple[Tool, ...]:
         """Return the tools that the model has from one skill. Raises SkillNotFoundError."""
+        return tuple(tool for tool in self._bound_tools_of(name) if not tool.is_blocked)
+
+    def permissions_of(self, name: str) -> dict[str, Permission]:
+        """Return the permission of each tool of a skill, also of blocked ones. Raises SkillNotFoundError.
+
+        A tool without one is not available, because the skill could not be constructed or the name is taken.
+        """
+        return {tool.name: tool.permission for tool in self._bound_tools_of(name)}
+
+    def _bound_tools_of(self, name: str) -> tuple[Tool, ...]:
         return self._toolbox.by_place.get(self._catalog.find(name).place, ())
 
     def reserve_tools(self, names: Iterable[str]) -> None:

@@ -15,8 +15,9 @@ class Toolbox:
     """The tools of the code skills on a shelf, each with a name of its own."""
 
     tools: tuple[Tool, ...] = ()
+    """The tools that the model has: all but the blocked ones."""
     by_place: Mapping[Place, tuple[Tool, ...]] = field(default_factory=dict)
-    """The same tools by the place of their skill."""
+    """The same tools and the blocked ones, by the place of their skill."""
     missing: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
     """The tools that a skill's instructions speak of and the model does not have, by the skill's place."""
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -60,15 +61,14 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
         if not skill.is_from_program:  # of the program's own skills, `all_tools` refuses these names
             owners = dict.fromkeys(own_tool_names(), "") | owners
         taken = tuple(tool.name for tool in bound if tool.name in owners)
-        if taken:
-            missing[skill.place] = taken
-            diagnostics += [_report_taken(skill.descriptor, tool, owners[tool]) for tool in taken]
+        diagnostics += [_report_taken(skill.descriptor, tool, owners[tool]) for tool in taken]
 
         free = tuple(tool for tool in bound if tool.name not in owners)
         by_place[skill.place] = free
+        missing[skill.place] = taken + tuple(tool.name for tool in free if tool.is_blocked)
         owners |= dict.fromkeys((tool.name for tool in free), name)
 
-    tools = tuple(tool for free in by_place.values() for tool in free)
+    tools = tuple(tool for free in by_place.values() for tool in free if not tool.is_blocked)
     return Toolbox(tools, by_place, missing, tuple(diagnostics))
 
 

@@ -57,12 +57,17 @@ class Tool:
     method: Callable[..., Any] = field(repr=False, compare=False)
     shape: "Shape" = field(repr=False, compare=False)
 
+    @property
+    def is_blocked(self) -> bool:
+        """True if no call of the tool is allowed, so that it is not offered to a model."""
+        return self.permission == "blocked"
+
     def call(self, arguments: Mapping[str, Any], *, approved: bool = False) -> Any:
         """Call the method with arguments as a model wrote them. Returns its result, a coroutine if `is_async`.
 
         `approved` says that the user agreed to this very call. Raises PolicyError, ToolArgumentError.
         """
-        if self.permission == "blocked":
+        if self.is_blocked:
             raise PolicyError(
                 f"Tool {self.name!r} is blocked by the policy of its skill. Do without it; only the host can allow it, "
                 f"with skill.with_policy({{{self.name!r}: 'ask'}})."

@@ -24,6 +24,7 @@ from skillshelf.agent._script_runs import ScriptRuns
 from skillshelf.agent._side import SideTool, current_side, run_side
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import OWN_TOOLS
+from skillshelf.agent._withheld import WithheldTools
 from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed, Notice, Usage
 from skillshelf.agent.scripts import AskVariable, ScriptTool, VariableRequest
@@ -170,7 +171,8 @@ class AgentCore:
         self._access = access
         if sessions and sessions.checkpoints:
             self.checkpoints = Checkpoints(access, sessions.checkpoints, checkpoint_limits)
-        gate = Gate(access, self._get_exchange)
+        self._withheld = WithheldTools(lambda: self.policy, lambda: self.shelf)
+        gate = Gate(access, self._get_exchange, self._withheld)
         window = KeepInWindow(self._get_exchange)
         self.scripts = ScriptRuns(self.skills, lambda: self.confinement, self._ask_variable)
         self._tool_loop = make_tool_loop(
@@ -183,6 +185,7 @@ class AgentCore:
             self.servers,
             lambda: self.skills.guidance,
             self._sandbox,
+            self._withheld,
         )
         self._make_plain_loop = cache(lambda: make_plain_loop(gate, window))
 
@@ -216,6 +219,11 @@ class AgentCore:
     def loop(self) -> Loop:
         """The pydantic-ai agent for the model in use, and the fixed parts of its requests."""
         return self._tool_loop if self.model.tools else self._make_plain_loop()
+
+    @property
+    def withheld_tools(self) -> tuple[str, ...]:
+        """The names of tools that the model is not offered, because the policy refuses every call of them."""
+        return tuple(sorted(self._withheld.find(self._tool_loop.list_tools())))
 
     @property
     def listing(self) -> Listing:

@@ -579,7 +579,21 @@ class EventTranslator:
                 self.answer.clear()
                 yield ToolCalled(call.tool_call_id, call.tool_name, _arguments_of(call))
             case FunctionToolResultEvent(part=part):
-                yield _translate_result(part)
+                yield self._translate_result(part)
+
+    def _translate_result(self, part: Any) -> ToolReturned:
+        name = part.tool_name or ""
+        # The model does not have a tool that its skill's policy blocks. To pydantic-ai, its name is unknown.
+        is_blocked = any(tool.name == name for tool in self._turn.shelf.blocked_tools())
+        if not isinstance(part, ToolReturnPart):  # the model is asked to try again
+            return ToolReturned(part.tool_call_id, name, part.model_response(), ok=False, refused=is_blocked)
+        return ToolReturned(
+            part.tool_call_id,
+            name,
+            part.model_response_str(wrap_if_error=False),
+            ok=part.outcome == "success",
+            refused=is_blocked or part.outcome == "denied",
+        )
 
     def new_loads(self) -> Iterator[Event]:
         """Yield an event for each text that entered the conversation since the last time."""
@@ -607,18 +621,6 @@ def describe_compaction(result: Compacted) -> str:
     sentence = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens"
     details = f" ({', '.join(changes)})" if changes else ""
     return f"{sentence}{details}. {result.problem}".rstrip()
-
-
-def _translate_result(part: Any) -> ToolReturned:
-    if not isinstance(part, ToolReturnPart):  # the model is asked to try again
-        return ToolReturned(part.tool_call_id, part.tool_name or "", part.model_response(), ok=False)
-    return ToolReturned(
-        part.tool_call_id,
-        part.tool_name,
-        part.model_response_str(wrap_if_error=False),
-        ok=part.outcome == "success",
-        refused=part.outcome == "denied",
-    )
 
 
 def _arguments_of(call: ToolCallPart) -> dict[str, Any]:

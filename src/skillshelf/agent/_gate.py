@@ -18,6 +18,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDef
 from skillshelf.agent._output_reports import reporting_output
 from skillshelf.agent._policy import Approval, Refusal, Verdict
 from skillshelf.agent._tool_names import RUN_SCRIPT, SHELL, WRITING
+from skillshelf.agent._withheld import WithheldTools
 from skillshelf.agent.filetools import Change, FileAccess, permit, propose_change
 from skillshelf.agent.rules import offer_rule
 from skillshelf.agent.scripts import permit_run
@@ -51,10 +52,19 @@ class Gate(AbstractCapability[Any]):
 
     id = "skillshelf_gate"
 
-    def __init__(self, access: FileAccess, get_exchange: Callable[[], Exchange]) -> None:
+    def __init__(self, access: FileAccess, get_exchange: Callable[[], Exchange], withheld: WithheldTools) -> None:
         """`get_exchange` returns the exchange in progress."""
         self._access = access
         self._get_exchange = get_exchange
+        self._withheld = withheld
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Offer the model only tools that the policy may allow. A call of another one is refused all the same."""
+        parameters = request_context.model_request_parameters
+        offered = list(self._withheld.leave_out(parameters.function_tools))
+        return replace(request_context, model_request_parameters=replace(parameters, function_tools=offered))
 
     async def wrap_tool_execute(
         self,

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._exchange import Exchange
     from skillshelf.agent._gate import Gate
     from skillshelf.agent._side import SideTool
+    from skillshelf.agent._withheld import WithheldTools
 
 _INSTRUCTIONS = """\
 You are a coding agent in a terminal. You work in the folder {root}: file tools take paths inside it, and commands
@@ -76,12 +77,15 @@ class Loop:
     agent: Agent[None, str]
     instructions: str
     list_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
+    """Returns all tools, also those that the policy withholds."""
+    withheld: WithheldTools | None = None
     _counts: dict[Counter, ToolCount] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
         """The tools that the model gets now."""
-        return self.list_tools()
+        tools = self.list_tools()
+        return self.withheld.leave_out(tools) if self.withheld else tools
 
     def count_tools(self, counter: Counter) -> int:
         """Return the tokens of the tools. They are counted when they change, because every model call asks for them."""
@@ -111,6 +115,7 @@ def make_tool_loop(
     servers: ToolServers,
     guidance: Callable[[], str],
     sandbox: bool,
+    withheld: WithheldTools,
 ) -> Loop:
     """Return the loop for a model that can call tools.
 
@@ -139,19 +144,25 @@ def make_tool_loop(
             return None
         return f"The project's own instructions, from its AGENTS.md or CLAUDE.md:\n\n{text}"
 
-    agent = Agent(
-        instructions=[instructions, project_instructions],
-        # As toolsets and not as capabilities: each event of a run passes through every capability.
-        toolsets=[files.toolset, scripts.toolset, side.toolset, remote],
-        capabilities=capabilities,
-        retries=_BUDGETS,
-    )
+    async def policy_instructions() -> str | None:
+        return withheld.describe(list_tools()) or None
 
     tools: list[ToolDefinition] = []
     for toolset in (files.toolset, shell.get_toolset(), skills.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             tools += [tool.tool_def for tool in toolset.tools.values()]
-    return Loop(agent, instructions, lambda: (*tools, *scripts.definitions, *side.definitions, *remote.definitions()))
+
+    def list_tools() -> tuple[ToolDefinition, ...]:
+        return (*tools, *scripts.definitions, *side.definitions, *remote.definitions())
+
+    agent = Agent(
+        instructions=[instructions, policy_instructions, project_instructions],
+        # As toolsets and not as capabilities: each event of a run passes through every capability.
+        toolsets=[files.toolset, scripts.toolset, side.toolset, remote],
+        capabilities=capabilities,
+        retries=_BUDGETS,
+    )
+    return Loop(agent, instructions, list_tools, withheld)
 
 
 @cache

@@ -2,14 +2,14 @@
 
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._repetition import Repetition
 from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, SHELL, WRITING
-from skillshelf.agent.rules import Rule, RuleBook
+from skillshelf.agent.rules import Rule, RuleBook, denies_every_call
 from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
@@ -138,6 +138,14 @@ class Policy:
     def allow_always(self, tool: str, subject: str = "") -> None:
         """Allow all further calls of a tool with this subject; all calls if it has none, as for writes of files."""
         self.always.add(_key(tool, subject))
+
+    def find_blocked(self, tools: Iterable[str]) -> frozenset[str]:
+        """Return those of these tools of which `decide` refuses every call, whatever its arguments."""
+        names = frozenset(tools) - READING
+        if self.mode == "read-only":
+            return names
+        rules = self.rules.list() if self.rules is not None else []
+        return frozenset(name for name in names if any(denies_every_call(rule, name) for rule in rules))
 
     def decide(self, tool: str, arguments: Mapping[str, Any], path: str = "", subject: str = "") -> Verdict:
         """Decide about a call of one of the agent's own tools, or of another tool that needs approval.

@@ -106,7 +106,7 @@ def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[st
     if instructions is None:
         marks.append("unreadable")
     is_in_use = "off" not in marks and "shadowed" not in marks
-    if is_in_use and len(shelf.tools_of(skill.name)) < len(skill.tools):
+    if is_in_use and len(shelf.permissions_of(skill.name)) < len(skill.tools):
         marks.append(_TOOLS_MISSING)
     return {
         "reach": reach,

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     skill = shelf.catalog[args.name]
     instructions = Turn(shelf).load(args.name, by="user").text
     tokens = shelf.counter(instructions)
-    permissions = {tool.name: tool.permission for tool in shelf.tools_of(args.name)}
+    permissions = shelf.permissions_of(args.name)
     if args.json:
         facts = skill_as_json(skill)
         if skill.tools:

@@ -125,7 +125,7 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -
     first = shelf.catalog.find(skill.name)
     if candidate == first:
         status = "taken"
-        reasons = list(_explain_listing(shelf, skill, settings))
+        reasons = [*_explain_listing(shelf, skill, settings), *_explain_blocked(shelf, skill)]
     else:
         status = "shadowed"
         advantage = _explain_precedence(shelf.catalog, first, candidate)
@@ -138,6 +138,13 @@ def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -
     if review:
         reasons.append(review)
     return Occurrence(skill.location, status, tuple(reasons), skill.source)
+
+
+def _explain_blocked(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
+    """Yield which tools of a skill the model is not offered, because the skill's policy blocks them."""
+    blocked = [name for name, permission in shelf.permissions_of(skill.name).items() if permission == "blocked"]
+    if blocked:
+        yield f"blocked by the skill's policy, so the model does not have them: {', '.join(blocked)}"
 
 
 def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:

@@ -208,6 +208,8 @@ class Tools:
         tools = {served.tool.name: served for served in self._tools.current()}
         served = tools.get(params.name)
         if served is None:
+            served = self._find_blocked(params.name)
+        if served is None:
             raise MCPError(INVALID_PARAMS, describe_unknown_tool(params.name, tools))
 
         tool = served.tool
@@ -226,6 +228,13 @@ class Tools:
             return await self._run(served, arguments, Turn(self._shelf), approved=must_ask)
         except SkillError as error:  # the model gets the message and goes on
             return _text_result(add_pending_notice(error, self._pending), is_error=True)
+
+    def _find_blocked(self, name: str) -> "ServedTool | None":
+        """Return a tool that no client is offered, for one that calls it all the same: the answer says why not."""
+        for tool in self._shelf.blocked_tools():
+            if tool.name == name:
+                return ServedTool.make(tool)
+        return None
 
     async def _load(self, served: "ServedTool", arguments: dict[str, Any]) -> types.CallToolResult:
         invoked = self._keys.verify(arguments.get("skill_name"))

@@ -120,6 +120,10 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     """Return what may be done without asking, and what the user allowed for this session."""
     lines: list[RenderableType] = [f"Policy: {core.policy.mode}.", Text(f"A command: {core.confinement.summary}")]
+    withheld = core.withheld_tools
+    if withheld:
+        names = clean_line(", ".join(withheld))
+        lines.append(Text(f"Blocked by the policy, so the model is not offered them: {cut_words(names, 400)}"))
     if core.policy.always:
         lines.append("Always allowed in this session:")
         lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.policy.always)]

@@ -3,6 +3,16 @@
 from skillshelf.agent.rules._book import RuleBook, rules_file
 from skillshelf.agent.rules._command import split_command
 from skillshelf.agent.rules._offer import offer_rule
-from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, find_ruling
+from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, denies_every_call, find_ruling
 
-__all__ = ["Decision", "Rule", "RuleBook", "RuledCall", "find_ruling", "offer_rule", "rules_file", "split_command"]
+__all__ = [
+    "Decision",
+    "Rule",
+    "RuleBook",
+    "RuledCall",
+    "denies_every_call",
+    "find_ruling",
+    "offer_rule",
+    "rules_file",
+    "split_command",
+]

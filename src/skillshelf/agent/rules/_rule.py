@@ -175,6 +175,15 @@ def find_ruling(rules: Sequence[Rule], call: RuledCall) -> Rule | None:
     return None
 
 
+def denies_every_call(rule: Rule, tool: str) -> bool:
+    """Return True if a rule denies all calls of a tool, whatever their arguments. No rule is about every command."""
+    if rule.decision != "deny" or tool == SHELL:
+        return False
+    if tool in WRITING:
+        return rule.tool == _WRITE and rule.path == "**"
+    return rule.tool == tool and not rule.arguments
+
+
 def _allows(rule: Rule, call: RuledCall) -> bool:
     if call.tool == SHELL and rule.tool == SHELL:
         words = split_command(str(call.arguments.get("command", "")))

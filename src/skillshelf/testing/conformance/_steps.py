@@ -212,9 +212,9 @@ async def check_removal(scene: Scene) -> None:
 
 
 async def check_permissions(scene: Scene) -> None:
-    reply = await scene.ask(Call("erase", {"path": "all"}))
-    expect(scene.count_runs("erase") == 0, "a blocked tool not to run", reply.results)
-    scene.expect_refusal(reply.results[0], ("erase", "blocked"), "a refusal that names the tool and says why")
+    reply = await scene.ask(make_load("bench-tools"))
+    expect("erase" not in reply.tools, "no blocked tool among those that the model is offered", reply.tools)
+    scene.expect_success(reply.results[0], "not available here: `erase`", "a note that a blocked tool is not there")
 
     reply = await scene.ask(Call("publish", {"path": "a.md"}))
     expect(scene.count_runs("publish") == 0, "a tool that asks not to run without the user's yes", reply.results)
