@@ -137,6 +137,19 @@ def test_a_statement_that_never_ends_is_ended(target: str) -> None:
         call(open_skill(target, seconds=0.2), "run_query", sql=endless)
 
 
+@pytest.mark.parametrize("sql", ["COPY orders TO STDOUT", "SET work_mem = '1MB'", "BEGIN", "", "-- nothing"])
+def test_a_statement_without_rows_is_refused_in_words_about_sql(
+    sql: str, superuser: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PostgreSQL's library speaks of its methods instead, and logs that it could not roll back."""
+    skill = open_skill(as_url(superuser, "writer"))
+    with pytest.raises(SkillError, match=r"It returns no rows\. Send one that does"):
+        call(skill, "run_query", sql=sql)
+    with pytest.raises(SkillError, match=r"COPY cannot send rows here"):
+        call(open_skill(as_url(superuser, "writer"), writable=True), "run_statement", sql="COPY orders TO STDOUT")
+    assert caplog.text == ""
+
+
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 WRITES = [

@@ -93,7 +93,8 @@ class Postgres:
     def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
         with self._connect() as cursor:
             rows = cursor.stream(sql, parameters)
-            first = next(rows, None)
+            with _refuse_other_kinds(cursor, "It returns no rows. Send one that does, such as SELECT."):
+                first = next(rows, None)
             columns = [column.name for column in cursor.description or ()]
             return make_rows(columns, () if first is None else _chain(first, rows), limit)
 
@@ -104,7 +105,8 @@ class Postgres:
 
     def execute(self, sql: str, parameters: Sequence[Any]) -> int:
         with self._connect(writable=True) as cursor:
-            _execute_one(cursor, sql, parameters)
+            with _refuse_other_kinds(cursor, "COPY cannot send rows here, or take them. Use SELECT or INSERT."):
+                _execute_one(cursor, sql, parameters)
             return max(0, cursor.rowcount)
 
     def _read(self, sql: str, *parameters: object) -> list[tuple[Any, ...]]:
@@ -189,6 +191,18 @@ def _hang_up(descriptor: int) -> None:
     """Cut a connection that another thread waits for."""
     with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
         connection.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def _refuse_other_kinds(cursor: Cursor[tuple[Any, ...]], reason: str) -> Iterator[None]:
+    """Raise StatementRefusedError with our reason if the library, not the server, cannot run a statement."""
+    try:
+        yield
+    except (psycopg.ProgrammingError, psycopg.InternalError) as error:
+        if error.sqlstate:
+            raise
+        cursor.connection.close()  # the server may still wait for the rest of a COPY
+        raise StatementRefusedError(reason, code="") from None
 
 
 def _chain(first: tuple[Any, ...], rest: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
