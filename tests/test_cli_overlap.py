@@ -120,6 +120,15 @@ def test_overlap_of_a_draft_names_the_skill_that_answers_its_requests_today(run:
 
 
 @pytest.mark.usefixtures("shelf")
+def test_overlap_of_a_skill_on_the_shelf_names_the_skill_that_would_answer_without_it(run: Run, write: Write) -> None:
+    """It is the same whether a new skill is still a draft elsewhere or is in the workspace already."""
+    new = write("skills/strings", 'Tune piano strings. Use for "tune piano strings".', "Tune piano strings.\n")
+    assert "1. without strings, piano would answer 1 phrase of it" in run("overlap", str(new))[1]
+    [overlap] = read_overlaps(run, str(new))
+    assert [phrase["new"] for phrase in overlap["phrases"]] == [True]
+
+
+@pytest.mark.usefixtures("shelf")
 def test_overlap_of_a_skill_on_the_shelf_is_limited_to_it(run: Run) -> None:
     assert read_overlaps(run, "skills/piano") == []
     [overlap] = read_overlaps(run, "skills/review-comments/SKILL.md")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.catalog import Candidate
-from skillshelf.search import Match, SkillSearch, spell_words
+from skillshelf.search import Match, SkillSearch, show_score, spell_words
 
 SKILLS = {
     "pdf-forms": "Fill in PDF forms and flatten them.",
@@ -335,3 +335,8 @@ def test_a_request_about_something_else_finds_nothing_on_a_tiny_shelf(query: str
     """The least bad of two skills is not an answer."""
     shelf = make_shelf({"pdf": "Fill in PDF forms.", "deploy": "Ship the site to production."})
     assert shelf.search(query) == []
+
+
+def test_a_score_below_the_threshold_is_not_shown_as_the_threshold() -> None:
+    """A reader is not told that a match needs 0.05 and has 0.05."""
+    assert [show_score(score) for score in (0.0, 0.0468, 0.05, 0.949, 1.0)] == ["0.00", "0.04", "0.05", "0.95", "1.00"]

@@ -11,7 +11,7 @@ from typing import Literal
 from skillshelf.catalog import Candidate
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.listing import Level, Listing, ListingForm, Shortened
-from skillshelf.search import MIN_SCORE, FoundWord, Match, spell_words
+from skillshelf.search import MIN_SCORE, FoundWord, Match, show_score, spell_words
 from skillshelf.shelf import Shelf
 from skillshelf.text import clip, closest_names, count_noun
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -126,9 +126,9 @@ class Standing:
         """Return the skill's place in a search, in a sentence; empty if search does not rank it."""
         if self.match is None:
             return ""
-        text = f"In search, it is number {self.rank} with a score of {self.match.score:.2f}"
+        text = f"In search, it is number {self.rank} with a score of {show_score(self.match.score)}"
         if self.runner_up is not None:
-            text += f", ahead of {self.runner_up.name} with {self.runner_up.score:.2f}"
+            text += f", ahead of {self.runner_up.name} with {show_score(self.runner_up.score)}"
         return f"{text}; a match needs {self.threshold:.2f}, and the model gets the first {RESULTS}."
 
     @property
@@ -308,7 +308,7 @@ def _find_search_obstacles(
         found = {word.word for word in match.words}
         yield Obstacle(
             "below-threshold",
-            f"its score of {match.score:.2f} is below {threshold:.2f}, so search leaves it out",
+            f"its score of {show_score(match.score)} is below {threshold:.2f}, so search leaves it out",
             _advise([word for word in spell_words(request) if word not in found]),
         )
     elif rank > 1:

@@ -44,13 +44,17 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     before: Shelf | None = None
+    is_draft = False
     only: list[str] = []
     notes: list[str] = []
     if args.path is not None:
         extended, added = _add_skills(shelf, args)
-        if extended is not shelf:
+        is_draft = extended is not shelf
+        if is_draft:
             before = shelf
-            shelf = extended
+        elif len(added) == 1:
+            before = _open_shelf_without(added[0], args)
+        shelf = extended
         only = [shelf.catalog.reach(candidate) for candidate in added]
         notes += _note_faults(shelf, added)
     queries = _read_eval_queries(shelf, notes)
@@ -74,7 +78,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     _print_summary(report, only, out)
     for number, overlap in enumerate(shown, 1):
         out.print()
-        _print_overlap(number, overlap, out)
+        _print_overlap(number, overlap, out, is_draft=is_draft)
     out.print()
     if len(report.overlaps) > len(shown):
         hidden = count_noun(len(report.overlaps) - len(shown), "more pair")
@@ -106,6 +110,14 @@ def _add_skills(shelf: Shelf, args: argparse.Namespace) -> tuple[Shelf, list[Can
             "Give the folder of a skill, or its SKILL.md. `skillshelf check PATH` says what is wrong with it.",
         )
     return shelf, added
+
+
+def _open_shelf_without(candidate: Candidate, args: argparse.Namespace) -> Shelf:
+    """Return the shelf as it would be without a skill."""
+    skill = candidate.descriptor
+    # With a source that has no cache, the index stays in memory: nobody searches this shelf again.
+    uncached = DirectorySource(os.path.dirname(skill.location), "removed", cache=False)
+    return open_shelf(args, further=[uncached], without=[skill.name])
 
 
 def _find_below(shelf: Shelf, folder: str) -> list[Candidate]:
@@ -172,8 +184,8 @@ def _print_summary(report: OverlapReport, only: Sequence[str], out: Output) -> N
     out.print_styled(f"{pairs} of skills {verb} for the same requests, worst first.", "bold")
 
 
-def _print_overlap(number: int, overlap: Overlap, out: Output) -> None:
-    out.print_styled(f"{number}. {clean_line(_headline(overlap))}", "bold")
+def _print_overlap(number: int, overlap: Overlap, out: Output, *, is_draft: bool) -> None:
+    out.print_styled(f"{number}. {clean_line(_headline(overlap, is_draft=is_draft))}", "bold")
     columns = [
         Column("phrase of"),
         Column("own score", right=True),
@@ -201,7 +213,7 @@ def _print_overlap(number: int, overlap: Overlap, out: Output) -> None:
     out.print_styled(clean_line(overlap.advice), "cyan", indent=3)
 
 
-def _headline(overlap: Overlap) -> str:
+def _headline(overlap: Overlap, *, is_draft: bool) -> str:
     if overlap.are_copies:
         return f"{overlap.first} and {overlap.second} are copies"
     parts: list[str] = []
@@ -210,11 +222,13 @@ def _headline(overlap: Overlap) -> str:
         if lost:
             parts.append(f"{winner} takes {count_noun(lost, 'phrase')} from {loser}")
         answered = sum(each.is_new and each.owner == loser for each in overlap.phrases)
-        if answered:
+        if answered and is_draft:
             parts.append(f"{loser} would take {count_noun(answered, 'phrase')} from {winner}")
+        elif answered:
+            parts.append(f"without {loser}, {winner} would answer {count_noun(answered, 'phrase')} of it")
     if not parts:
         return f"{overlap.first} and {overlap.second} are hard to tell apart"
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def _describe_phrases(report: OverlapReport) -> str:

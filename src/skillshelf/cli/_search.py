@@ -8,7 +8,7 @@ from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, prepare_search
-from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, spell_words
+from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, show_score, spell_words
 from skillshelf.text import clean_line, clip
 
 EXAMPLES = """
@@ -77,16 +77,16 @@ def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *,
         out.print_styled(_compare_with_next(match, ranked[rank:]), "cyan", indent=3)
         print_score(match, query, out)
     else:
-        out.print_styled(f"{match.score:.2f}  {clean_line(', '.join(match.why))}", "dim", indent=3)
+        out.print_styled(f"{show_score(match.score)}  {clean_line(', '.join(match.why))}", "dim", indent=3)
     if match.copies:
         copies = list_names(match.copies, _MAX_COPIES)
         out.print_styled(f"copies, not listed: {clean_line(copies)}", "dim", indent=3)
 
 
 def _compare_with_next(match: Match, following: Sequence[Match]) -> str:
-    text = f"score {match.score:.2f}"
+    text = f"score {show_score(match.score)}"
     if following:
-        text += f", ahead of {clean_line(following[0].name)} with {following[0].score:.2f}"
+        text += f", ahead of {clean_line(following[0].name)} with {show_score(following[0].score)}"
     elif match.next_score:
         text += f", ahead of the next with {match.next_score:.2f}"
     return text
@@ -102,8 +102,8 @@ def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> No
         return
     nearest = ranked[0]
     complain(
-        f"No skill fits {echoed!r}. The nearest is {clean_line(nearest.name)} with a score of {nearest.score:.2f}; "
-        f"a match needs {threshold:.2f}.\n"
+        f"No skill fits {echoed!r}. The nearest is {clean_line(nearest.name)} with a score of "
+        f"{show_score(nearest.score)}; a match needs {threshold:.2f}.\n"
         f"If it should fit, use such words in its description: "
         f"`skillshelf why {shlex.quote(nearest.name)} --for {shlex.quote(echoed)}` says more. "
         f"`skillshelf list` shows all skills."

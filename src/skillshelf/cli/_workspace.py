@@ -3,13 +3,13 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import complain, relative
-from skillshelf.descriptor import SkillDescriptor, thaw
+from skillshelf.descriptor import Choice, SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
@@ -25,15 +25,25 @@ _SLOW_TO_INDEX = 1_000
 """Skills that take a second or more to index."""
 
 
-def open_shelf(args: argparse.Namespace, counter: Counter = estimate, *, further: Sequence[Source] = ()) -> Shelf:
-    """Open the shelf of the workspace, with `further` sources at its end. Raises SourceError if there is no folder."""
+def open_shelf(
+    args: argparse.Namespace,
+    counter: Counter = estimate,
+    *,
+    further: Sequence[Source] = (),
+    without: Collection[str] = (),
+) -> Shelf:
+    """Open the shelf of the workspace, with `further` sources at its end and `without` skills of these names.
+
+    Raises SourceError if there is no folder.
+    """
     workspace = locate_workspace(args)
     project = project_sources(workspace)
+    off: dict[str, Choice] = dict.fromkeys(without, "off")
     with keep_output_clean():
         sources = workspace_sources(
             workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
         )
-        return Shelf([*sources, *further], counter=counter, choices=load_choices(), here=workspace.folder)
+        return Shelf([*sources, *further], counter=counter, choices={**load_choices(), **off}, here=workspace.folder)
 
 
 def prepare_search(shelf: Shelf) -> None:

@@ -3,7 +3,7 @@
 from skillshelf.search._engine import EngineName
 from skillshelf.search._match import FoundWord, Match
 from skillshelf.search._overlap import ContestedPhrase, Overlap, OverlapReport, Phrase, find_overlaps, list_phrases
-from skillshelf.search._ranking import MIN_SCORE, UNSPACED_WEIGHTS, WEIGHTS, Weights
+from skillshelf.search._ranking import MIN_SCORE, UNSPACED_WEIGHTS, WEIGHTS, Weights, show_score
 from skillshelf.search._search import SkillSearch
 from skillshelf.search._similarity import embed_texts, is_similarity_installed
 from skillshelf.search._store import find_index_folder
@@ -31,6 +31,7 @@ __all__ = [
     "find_overlaps",
     "is_similarity_installed",
     "list_phrases",
+    "show_score",
     "spell_words",
     "split_words",
 ]

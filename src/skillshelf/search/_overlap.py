@@ -66,7 +66,7 @@ class ContestedPhrase:
     is_in_both: bool = False
     """True if both descriptions contain the phrase."""
     is_new: bool = False
-    """True if the owner would take the phrase: today, without the owner, the rival comes first with this score."""
+    """True if the owner takes the phrase: without the owner, the rival comes first with this score."""
 
     @property
     def is_taken(self) -> bool:
@@ -137,8 +137,8 @@ def find_overlaps(
 ) -> OverlapReport:
     """Find the skills that compete for the same requests.
 
-    `only` names skills whose overlaps are wanted; without it, those of all are. If these skills are new, `before` is
-    the shelf without them: it says which skills answer their requests today. `queries` has further requests that skills
+    `only` names skills whose overlaps are wanted; without it, those of all are. `before` is the shelf without these
+    skills: it says which skills answer their requests if they are not there. `queries` has further requests that skills
     are for, by name. Skills that the model does not see, and other versions of the same name, do not count.
     """
     finder = _OverlapFinder(shelf, frozenset(only), before, queries or {})

@@ -20,6 +20,13 @@ _MAX_MARGIN = 0.5
 """A single skill has no runner-up, which does not make it right."""
 
 
+def show_score(score: float) -> str:
+    """Return a score with two digits. One below the threshold is not rounded up to it."""
+    if score < MIN_SCORE:
+        score = math.floor(score * 100) / 100
+    return f"{score:.2f}"
+
+
 class Weights(NamedTuple):
     """How much each part counts."""
 
