@@ -1,4 +1,7 @@
-"""A small MCP server for tests, over standard input and output. Its first argument says how it behaves."""
+"""A small MCP server for tests, over standard input and output. Its first argument says how it behaves.
+
+With `waits`, it starts when the file of the second argument is there.
+"""
 
 import os
 import subprocess
@@ -13,6 +16,9 @@ PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAW
 kind = sys.argv[1] if len(sys.argv) > 1 else "plain"
 if kind == "mute":
     time.sleep(600)
+if kind == "waits":
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
 if kind == "dies":
     sys.exit("a token is missing")
 if kind == "tells":

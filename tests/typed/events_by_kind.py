@@ -51,6 +51,8 @@ def describe(event: Event) -> str:
             return event.skill
         case "file_written":
             return event.path
+        case "server_awaited":
+            return event.server
         case "retrying":
             return event.reason
         case "skills_reloaded":

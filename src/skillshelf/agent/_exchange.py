@@ -44,6 +44,7 @@ from skillshelf.agent.events import (
     ReferenceDenied,
     ReferenceLoaded,
     Retrying,
+    ServerAwaited,
     SkillInvoked,
     SkillLoaded,
     SkillsReloaded,
@@ -234,6 +235,7 @@ class Exchange:
         request = make_prompt(prompt.text, prompt.invoked_skill, prompt.note, attached)
         self._report(self._conversation.add([request]))
         self._saved = 1
+        await self._wait_for_servers()
 
         content: str | Sequence[UserContent] | None = prompt_content(request)
         while True:
@@ -248,6 +250,17 @@ class Exchange:
             history = list(self._conversation.messages)
             self._first = len(history)
             self._saved = 0
+
+    async def _wait_for_servers(self) -> None:
+        """Wait until the tools of all MCP servers are known. The loop would wait, too, but without a word."""
+        if not self._core.model.tools:
+            return
+        for server in self._core.servers.servers:
+            if not server.settled.is_set():
+                self.emit(ServerAwaited(server.name))
+                await server.settled.wait()
+                self.emit(ServerAwaited(server.name, over=True))
+        self._report_servers()
 
     async def _run_loop(
         self,

@@ -208,6 +208,16 @@ class Retrying(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerAwaited(BaseEvent):
+    """The turn waits for an MCP server that is still starting. A second event follows when the wait is over."""
+
+    kind: ClassVar[Literal["server_awaited"]] = "server_awaited"
+    server: str
+    over: bool = False
+    """True if the server is ready now, or has failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed(BaseEvent):
     """The turn ended early. The conversation so far is kept."""
 
@@ -244,6 +254,7 @@ Event: TypeAlias = (
     | Usage
     | Notice
     | Retrying
+    | ServerAwaited
     | Failed
     | Finished
 )

@@ -352,7 +352,7 @@ async def _compact(face: ChatFace, focus: str) -> None:
 
 
 async def _restart_server(face: ChatFace, name: str) -> None:
-    with face.waiting(f"{clean_line(name)} is started"):
+    with face.waiting(f"waiting for the MCP server {clean_line(name)}"):
         await face.core.servers.restart(name.strip())
         await face.core.servers.wait_until_settled()
     face.print(view_servers(face.core))

@@ -158,6 +158,8 @@ def _describe(event: on.Event) -> str:
             return text
         case on.Retrying():
             return f"[{describe_retry(event)}]"
+        case on.ServerAwaited(server=server, over=False):
+            return f"[waiting for the MCP server {server}]"
         case on.Failed(message=message):
             return f"skillshelf: {message}"
         case on.ToolReturned(name=name, ok=False, text=text):

@@ -107,6 +107,8 @@ class Screen:
                 call = self._running_calls.get(identifier)
                 if call:
                     call.written = event
+            case on.ServerAwaited(server=server, over=is_over):
+                self._activity = _THINKING if is_over else f"waiting for the MCP server {clean_line(server)}"
             case on.SkillInvoked() | on.ReferenceDenied():  # the next event says it all
                 pass
             case _:
