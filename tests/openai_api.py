@@ -2,11 +2,14 @@
 
 import json
 import threading
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+_GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class Broken:
     lines: Sequence[str] = ()
     then: str = "end"
     """`end`: nothing follows. `cut`: the connection breaks. `hang`: it stays open until the client goes away."""
+    encoding: str = ""
+    """`gzip`: the stream is compressed."""
 
 
 Step = str | tuple[str, str] | Fault | Broken
@@ -89,9 +94,14 @@ class OpenAIApi:
                 self.send_response(200)
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("transfer-encoding", "chunked")
+                if step.encoding:
+                    self.send_header("content-encoding", step.encoding)
                 self.end_headers()
+                compressor = zlib.compressobj(wbits=_GZIP_BITS)
                 for line in step.lines:
                     data = f"{line}\n\n".encode()
+                    if step.encoding:
+                        data = compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
                     self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
                 self.wfile.flush()
                 if step.then == "end":

@@ -1,6 +1,7 @@
 """A provider that fails for a moment is asked again, visibly, and a broken answer says what broke."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,16 +156,88 @@ def test_an_answer_without_an_end_may_be_cut_short(tmp_path: Path) -> None:
     assert "The beginning" in str(api.requests[1]["messages"])
 
 
-def test_an_answer_of_a_known_provider_may_be_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not only one of the user's own server."""
-    api = OpenAIApi([Broken([chunk("The beginning ")])])
+@pytest.mark.parametrize("provider", ["openai-chat", "openrouter", "ollama", "zai", "cerebras", "deepseek"])
+def test_an_answer_of_a_known_provider_may_be_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    """Each provider that speaks Chat Completions is watched, not only the user's own server."""
+    whole = Broken([chunk("All of it."), "data: [DONE]"])
+    for variable in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "ZAI_API_KEY", "CEREBRAS_API_KEY", "DEEPSEEK_API_KEY"):
+        monkeypatch.setenv(variable, "key")
+    api = OpenAIApi([Broken([chunk("The beginning ")]), whole])
     with api.serve() as url:
-        monkeypatch.setenv("OPENAI_BASE_URL", url)
-        monkeypatch.setenv("OPENAI_API_KEY", "key")
-        core = AgentCore(resolve(Settings(model="openai-chat:tiny")))
+        monkeypatch.setenv("OLLAMA_BASE_URL", url)
+        chosen = resolve(Settings(model=f"{provider}:openai/tiny"))
+        chosen.model.client.base_url = url  # type: ignore[attr-defined]
+        core = AgentCore(chosen)
         core.load_skills(tmp_path)
-        events = answer(core, "Hi.")
+        events = answer(core, "Hi.", "go on")
     assert ["may be cut short" in notice.text for notice in of(events, Notice)] == [True]
+    assert [event.text for event in of(events, Finished)] == ["The beginning ", "All of it."]
+
+
+ANTHROPIC_EVENTS = [
+    {
+        "type": "message_start",
+        "message": {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-haiku-4-5",
+            "content": [],
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        },
+    },
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "The beginning "}},
+]
+RESPONSES_EVENTS = [
+    {
+        "type": "response.created",
+        "sequence_number": 0,
+        "response": {"id": "r", "object": "response", "created_at": 1, "model": "tiny", "output": [], "tools": []},
+    },
+    {
+        "type": "response.output_text.delta",
+        "sequence_number": 1,
+        "item_id": "m",
+        "output_index": 0,
+        "content_index": 0,
+        "delta": "The beginning ",
+    },
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "events"),
+    [("anthropic:claude-haiku-4-5", ANTHROPIC_EVENTS), ("openai:tiny", RESPONSES_EVENTS)],
+    ids=["Messages", "Responses"],
+)
+def test_an_answer_in_another_format_may_be_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, events: list[dict[str, Any]]
+) -> None:
+    """Its end is an event of that format, and not the line of Chat Completions."""
+    lines = [f"event: {event['type']}\ndata: {json.dumps(event)}" for event in events]
+    with OpenAIApi([Broken(lines)]).serve() as url:
+        for provider, address in (("OPENAI", url), ("ANTHROPIC", url.removesuffix("/v1"))):
+            monkeypatch.setenv(f"{provider}_API_KEY", "key")
+            monkeypatch.setenv(f"{provider}_BASE_URL", address)
+        core = AgentCore(resolve(Settings(model=model)), retries=Retries(attempts=1, wait=Waits()))
+        core.load_skills(tmp_path)
+        reported = answer(core, "Hi.")
+    assert "".join(event.text for event in of(reported, Text)) == "The beginning "
+    assert ["may be cut short" in notice.text for notice in of(reported, Notice)] == [True]
+    assert "The beginning" in str(core.conversation.messages[-1])
+
+
+def test_a_compressed_answer_may_be_cut_short(tmp_path: Path) -> None:
+    """The line that says that it is complete is found in the text, not in the bytes."""
+    cut = Broken([chunk("The beginning ")], encoding="gzip")
+    whole = Broken([chunk("All of it."), "data: [DONE]"], encoding="gzip")
+    with served(tmp_path, cut, whole) as (core, _):
+        events = answer(core, "Hi.", "go on")
+    assert ["may be cut short" in notice.text for notice in of(events, Notice)] == [True]
+    assert [event.text for event in of(events, Finished)] == ["The beginning ", "All of it."]
 
 
 def test_an_answer_without_a_finish_reason_is_complete_if_the_server_says_so(tmp_path: Path) -> None:

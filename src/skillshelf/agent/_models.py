@@ -4,6 +4,7 @@ import importlib.util
 import ipaddress
 import os
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -244,8 +245,7 @@ def _make_from_name(name: str) -> "Model[Any]":
         )
 
     try:
-        chosen = infer_model(name)
-        return _watch_ends(chosen, provider) if type(chosen).__name__ == "OpenAIChatModel" else chosen
+        return _watch_ends(infer_model(name))
     except ImportError as error:
         message = f"The library for {provider} is not installed. Run: {_find_install_command(provider, error)}"
         raise ModelUnavailableError(message) from error
@@ -253,13 +253,15 @@ def _make_from_name(name: str) -> "Model[Any]":
         raise ModelUnavailableError(_describe_missing(name, str(error))) from error
 
 
-def _watch_ends(model: "Model[Any]", provider: str) -> "Model[Any]":
-    """Return a model of Chat Completions that notices an answer without an end."""
-    from pydantic_ai.providers import infer_provider
+def _watch_ends(model: "Model[Any]") -> "Model[Any]":
+    """Return a model that notices an answer without an end, if it speaks Chat Completions."""
+    if "pydantic_ai.models.openai" not in sys.modules:  # so it is of another kind, and needs no library of OpenAI's
+        return model
+    from pydantic_ai.models.openai import OpenAIChatModel
 
-    from skillshelf.agent._served import ServedModel
+    from skillshelf.agent._served import watch_ends
 
-    return ServedModel(model.model_name, provider=infer_provider(provider))
+    return watch_ends(model) if isinstance(model, OpenAIChatModel) else model
 
 
 def _find_install_command(provider: str, error: ImportError) -> str:

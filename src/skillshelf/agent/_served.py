@@ -1,4 +1,7 @@
-"""Models behind servers that speak Chat Completions, and whether such a server said that its answer was complete."""
+"""Models behind servers that speak Chat Completions, and whether such a server said that its answer was complete.
+
+Other providers' answers have an end of their own, which pydantic-ai looks for.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -23,40 +26,57 @@ class ServedModel(OpenAIChatModel):
 
     @property
     def _streamed_response_cls(self) -> type[OpenAIStreamedResponse]:
-        return _ServedResponse
+        return _join_classes(_ServedResponse, super()._streamed_response_cls)
 
     async def _process_streamed_response(
         self, response: AsyncStream[ChatCompletionChunk], *arguments: Any, **options: Any
     ) -> OpenAIStreamedResponse:
-        answer = response.response
-        # In a compressed stream the line cannot be seen.
-        if isinstance(answer.stream, httpx2.AsyncByteStream) and "content-encoding" not in answer.headers:
-            answer.stream = _WatchedStream(answer.stream)
-        return await super()._process_streamed_response(response, *arguments, **options)
+        watch = _LastLineWatch(response.response)
+        served = await super()._process_streamed_response(response, *arguments, **options)
+        assert isinstance(served, _ServedResponse)
+        served.watch = watch
+        return served
 
 
 class _ServedResponse(OpenAIStreamedResponse):
+    watch: "_LastLineWatch"
+
     def _missing_finish_reason(self) -> FinishReason:
-        stream = self._response.source.response.stream
-        if isinstance(stream, _WatchedStream) and not stream.has_last_line:
+        if not self.watch.has_last_line:
             return None  # type: ignore[return-value]  # the attribute that gets it may be None
         return super()._missing_finish_reason()
 
 
-class _WatchedStream(httpx2.AsyncByteStream):
-    """The bytes of an answer, passed on as they come."""
+class _LastLineWatch:
+    """Looks for the last line of an answer while it is read. It sees the text of a compressed answer, too."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    def __init__(self, answer: httpx2.Response) -> None:
         self.has_last_line = False
-        self._stream = stream
+        self._read_answer = answer.aiter_bytes
+        answer.aiter_bytes = self._read  # type: ignore[method-assign,assignment]
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def _read(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
         end = b"\n"
-        async for piece in self._stream:
+        async for piece in self._read_answer(chunk_size):
             seen = end + piece
             self.has_last_line = self.has_last_line or _LAST_LINE.search(seen) is not None
             end = seen[-_MAX_LAST_LINE:]
             yield piece
 
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+
+def watch_ends(model: OpenAIChatModel) -> ServedModel:
+    """Return the same model, which also notices an answer without an end.
+
+    Providers such as OpenRouter and Ollama have models of their own kinds, whose other behaviour stays.
+    """
+    kind: type[ServedModel] = _join_classes(ServedModel, type(model))
+    provider = model.provider
+    assert provider is not None
+    return kind(model.model_name, provider=provider)
+
+
+def _join_classes(ours: type[Any], theirs: type[Any]) -> type[Any]:
+    """Return a class in which our methods come before those of a subclass of the same base."""
+    if issubclass(ours, theirs):
+        return ours
+    return type(theirs.__name__, (ours, theirs), {})
