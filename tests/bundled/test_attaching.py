@@ -112,6 +112,35 @@ def test_a_command_about_a_skill_that_is_not_attached_says_how_to_attach_it(run:
     assert "References (skillshelf show weather REFERENCE --with weather)" in out
 
 
+def test_a_database_in_a_file_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server needs the driver, and says so when the skill is attached."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "skillshelf.bundled.database._postgres", raising=False)
+    shop = attach_bundled(f"database={write_shop(tmp_path)}")
+    assert "orders" in [table["name"] for table in call(shop, "list_tables")]
+    with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[database\]'"):
+        attach_bundled("database=postgresql://reader@localhost/shop")
+
+
+@pytest.mark.parametrize("name", ["database", "agentic-rag"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://me:hunter2@host/shop",
+        "postgres://me@host/shop?password=hunter2",
+        "postgresql://me@host/shop?p%61ssword=hunter2",
+        "postgresql://me@host/shop?sslpassword=hunter2",
+    ],
+)
+def test_a_password_in_the_address_of_a_server_is_refused(name: str, address: str) -> None:
+    """The message says where it belongs, and does not repeat it."""
+    pytest.importorskip("psycopg", reason="PostgreSQL needs skillshelf[database]")
+    table = "#passages" if name == "agentic-rag" else ""
+    with pytest.raises(SettingsError, match=r"a password in an address.*PGPASSWORD or ~/\.pgpass") as caught:
+        attach_bundled(f"{name}={address}{table}")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> None:
     """An empty file is a database without tables."""
     (tmp_path / "app.json").write_text("{}")

@@ -305,7 +305,7 @@ def test_a_target_that_is_no_database_is_explained(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"There is no database file 'gone\.db'"):
         attach_bundled(f"database={tmp_path}/gone.db")
     with pytest.raises(SettingsError, match="not the address of a PostgreSQL database") as caught:
-        attach_bundled("database=postgresql://me:hunter2@host/db?nonsense=1")
+        attach_bundled("database=postgresql://me@host/db?nonsense=hunter2")
     assert "hunter2" not in str(caught.value)
 
     text = tmp_path / "notes.db"

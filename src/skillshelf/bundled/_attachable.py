@@ -20,7 +20,7 @@ class _FromSetting(Protocol):
     def from_setting(self, setting: str) -> BaseSkill:
         """Return the skill as the text after `NAME=` describes it. Its policy asks before anything raw runs.
 
-        Raises SettingsError, which says what the text should be.
+        Raises SettingsError, which says what the text should be, and MissingExtraError if this text needs a library.
         """
         ...
 
@@ -82,7 +82,7 @@ class AttachableSkill:
         return None
 
     def construct(self, setting: str = "") -> BaseSkill:
-        """Return the skill. Raises SettingsError if it cannot be used here, or not with this setting."""
+        """Return the skill. Raises SettingsError or MissingExtraError if it cannot be used here with this setting."""
         obstacle = self.find_obstacle()
         if obstacle:
             raise SettingsError(f"The skill {self.name!r} is not available here: {obstacle}")
@@ -124,7 +124,7 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
         "database",
         "database.skill:DatabaseSkill",
         "database",
-        ("psycopg",),
+        (),  # SQLite comes with Python; a PostgreSQL server needs the extra, and says so
         takes="FILE",
         needs_setting=True,
     ),
@@ -148,7 +148,7 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
 
 
 def attach_bundled(text: str) -> BaseSkill:
-    """Return the bundled skill that `NAME` or `NAME=SETTING` describes. Raises SettingsError."""
+    """Return the bundled skill that `NAME` or `NAME=SETTING` describes. Raises SettingsError, MissingExtraError."""
     name, _, setting = text.partition("=")
     for skill in ATTACHABLE:
         if skill.name == name:

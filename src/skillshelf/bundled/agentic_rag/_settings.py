@@ -3,8 +3,8 @@
 import os
 from importlib.util import find_spec
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
 
+from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password, split_address
 from skillshelf.errors import SettingsError
 from skillshelf.text import closest_names
 
@@ -59,7 +59,7 @@ def _add(found: RagSettings, part: str) -> RagSettings:
     if found.has_graph and (scheme in _NEO4J_SCHEMES or part.startswith("graph=")):
         raise SettingsError("One graph can be attached, and two are named.")
     if scheme in _NEO4J_SCHEMES:
-        return found._replace(neo4j=_check_server(part, "neo4j", "rag-neo4j", "NEO4J_PASSWORD"))
+        return found._replace(neo4j=_check_server(part, "neo4j", "rag-neo4j", "Put it into NEO4J_PASSWORD."))
     if scheme in _POSTGRES_SCHEMES:
         return found._replace(tables=(*found.tables, _parse_table(part)))
     key, equals, value = part.partition("=")
@@ -100,55 +100,44 @@ def _check_file(path: str) -> str:
 
 
 def _check_page(url: str) -> str:
-    if _split_address(url).scheme not in ("http", "https"):
+    if split_address(url).scheme not in ("http", "https"):
         raise SettingsError("After web= comes the address of a page: web=https://docs.example/faq")
-    return _check_secrets(url, "")
+    return _check_address(url, "Leave it out.")
 
 
 def _parse_table(part: str) -> PostgresAddress:
     address, _, table = part.partition("#")
     if not table:
         raise SettingsError("Name the table with the passages after #: postgresql://reader@host/name#passages")
-    return PostgresAddress(_check_server(address, "psycopg", "rag-postgres", "PGPASSWORD"), table)
+    return PostgresAddress(_check_server(address, "psycopg", "rag-postgres", POSTGRES_PASSWORD), table)
 
 
 def _parse_index(value: str) -> AzureAddress:
-    parts = _split_address(value)
+    parts = split_address(value)
     index = parts.path.strip("/")
     if not parts.hostname or not index or "/" in index or parts.query or parts.fragment:
         raise SettingsError("After azure= comes a service and an index: azure=https://NAME.search.windows.net/INDEX")
     is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
         raise SettingsError("The address of Azure AI Search begins with https://")
-    _check_server(value, "azure.search.documents", "rag-azure", "AZURE_SEARCH_KEY")
+    _check_server(value, "azure.search.documents", "rag-azure", "Put it into AZURE_SEARCH_KEY.")
     return AzureAddress(f"{parts.scheme}://{parts.netloc}", index)
 
 
-def _check_server(address: str, module: str, extra: str, variable: str) -> str:
+def _check_server(address: str, module: str, extra: str, remedy: str) -> str:
+    """Return the address of a server that can be asked from here. `remedy` says where its password belongs."""
     if not _is_installed(module):
         raise SettingsError(f"The library {module} is not installed: pip install 'skillshelf[{extra}]'")
-    return _check_secrets(address, variable)
+    return _check_address(address, remedy)
 
 
-def _check_secrets(address: str, variable: str) -> str:
-    """Return an address without a password in it. Raises SettingsError, which does not repeat the address."""
-    parts = _split_address(address)
-    has_password = parts.password is not None or "password=" in parts.query.lower()
-    is_complete = parts.hostname is not None or "host=" in parts.query
-    if has_password:
-        where = f"Put it into the environment variable {variable}." if variable else "Leave it out."
-        raise SettingsError(f"There is a password in an address, where others can see it. {where}")
-    if not is_complete:
+def _check_address(address: str, remedy: str) -> str:
+    """Return an address with a host and without a password. Raises SettingsError, which does not repeat it."""
+    refuse_password(address, remedy)
+    parts = split_address(address)
+    if parts.hostname is None and "host=" not in parts.query:
         raise SettingsError("One of the addresses after agentic-rag= names no host.")
     return address
-
-
-def _split_address(address: str) -> SplitResult:
-    """Return the parts of an address. Raises SettingsError, which does not repeat it."""
-    try:
-        return urlsplit(address)
-    except ValueError:
-        raise SettingsError("One of the addresses after agentic-rag= is not an address.") from None
 
 
 def _is_installed(module: str) -> bool:

@@ -3,6 +3,7 @@
 import os
 from typing import TYPE_CHECKING, Self
 
+from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf.bundled._values import clean_values
 from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, Table
 from skillshelf.errors import SettingsError
@@ -53,6 +54,8 @@ class DatabaseSkill(BaseSkill):
         target = setting.removeprefix(_WRITE)
         if not target:
             raise SettingsError("Name a database: --with database=app.db, or database=postgresql://user@host/name")
+        if target.startswith(_SERVER_PREFIXES):
+            refuse_password(target, POSTGRES_PASSWORD)
         skill = cls(target, writable=writable)
         skill._check_target()  # a mistake in it shows now, not in the middle of a conversation
         return skill.with_policy(
