@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,6 @@ import pytest
 from bundled.calling import call
 from bundled.handbook import ALL, HOLIDAYS, write_handbook
 from skillshelf.bundled import attach_bundled
-from skillshelf.bundled._workers import WorkerAnswer
 from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder, _isolated
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
@@ -180,7 +179,7 @@ def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatc
     (handbook / "holidays.html").write_text(HOLIDAYS.replace("Graz", "Linz"))
     (handbook / "shop" / "refunds.md").write_text("# Refunds\n\nWalruses get no refunds.\n")
     with monkeypatch.context() as patch:
-        patch.setattr(_isolated, "run_worker", fail)
+        patch.setattr("skillshelf.bundled._workers.asyncio.create_subprocess_exec", fail)
         with pytest.raises(SkillError, match=r"documents: it failed \(OSError\)"):
             call(skill, "search_documents", query="walruses")
     assert call(skill, "search_documents", query="walruses")["passages"][0]["locator"] == "shop/refunds.md:3"
@@ -188,19 +187,38 @@ def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatc
     assert call(skill, "search_documents", query="Linz")["passages"][0]["locator"] == "holidays.html"
 
 
-@pytest.mark.parametrize("answer", [b"[]", b'{"result": 3}', b'{"result": [{"title": "a"}]}', b'{"result": []}'])
+def return_page(html: str) -> str:
+    """Answer as a parser that finds all of a page readable."""
+    return json.dumps({"result": {"title": "", "text": html}})
+
+
+def hang_if_told(html: str) -> str:
+    """Answer as a parser that gets no further than a page that says so."""
+    if "hangs" in html:
+        raise TimeoutError
+    return return_page(html)
+
+
+def replace_parser(monkeypatch: pytest.MonkeyPatch, parse: Callable[[str], str]) -> None:
+    """Have a function answer for each page in place of the process, whose time limit is then not the machine's."""
+
+    async def stream(module: str, request: Any, **options: Any) -> AsyncGenerator[bytes, None]:
+        yield b'{"result": null}\n'
+        for html in request["pages"]:
+            yield f"{parse(html)}\n".encode()
+
+    monkeypatch.setattr(_isolated, "stream_worker", stream)
+
+
+@pytest.mark.parametrize("answer", ["[]", '{"result": 3}', '{"result": [{"title": "a"}]}', '{"error": "x"}'])
 def test_a_strange_answer_of_the_parser_is_a_problem_of_the_page(
-    answer: bytes, handbook: Path, monkeypatch: pytest.MonkeyPatch
+    answer: str, handbook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other documents are found."""
-
-    async def reply(*arguments: Any, **options: Any) -> WorkerAnswer:
-        return WorkerAnswer(answer, 0)
-
-    monkeypatch.setattr(_isolated, "run_worker", reply)
+    replace_parser(monkeypatch, lambda html: answer)
     found = call(open_skill(DocumentFolder(str(handbook))), "search_documents", query="refunds")
     assert found["passages"]
-    assert "holidays.html (The process that does this ended with status 0, without an answer.)" in found["remarks"][0]
+    assert "holidays.html (The parser gave an answer that cannot be used.)" in found["remarks"][0]
 
 
 def test_a_file_that_could_not_be_opened_is_tried_again(handbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,39 +248,43 @@ def test_a_document_is_read_when_there_is_room_for_it(tmp_path: Path) -> None:
     assert call(skill, "search_documents", query="penguin")["passages"][0]["locator"] == "b.md:3"
 
 
-def test_a_page_that_holds_up_the_parser_costs_little_more_than_itself(
+def test_a_page_that_holds_up_the_parser_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its neighbours are found with the same question, and it is tried again after a while."""
+    now = 0.0
+    monkeypatch.setattr(_folder, "time", SimpleNamespace(monotonic=lambda: now))
+    replace_parser(monkeypatch, hang_if_told)
+    for number in range(6):
+        (tmp_path / f"{number}.html").write_text(f"Walrus {number} sleeps in bed {number}.")
+    (tmp_path / "3.html").write_text("Walrus 3 hangs.")
+    skill = open_skill(DocumentFolder(str(tmp_path)))
+    found = call(skill, "search_documents", query="walrus in bed")
+    assert {each["locator"] for each in found["passages"]} == {f"{number}.html" for number in (0, 1, 2, 4, 5)}
+    assert found["remarks"] == [
+        "documents: 1 file could not be read: 3.html (It took longer than 10 seconds, and was ended.)."
+    ]
+
+    replace_parser(monkeypatch, return_page)
+    assert call(skill, "search_documents", query="walrus")["remarks"] == found["remarks"]
+    now += 3600
+    assert call(skill, "search_documents", query="walrus in bed")["remarks"] == []
+
+
+def test_pages_behind_many_that_hold_up_the_parser_wait_for_the_next_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches with it get less time, and are given up at a deadline. It is tried again after a while."""
-    now = 0.0
-    hanging = "Walrus 0 "
-    waited: list[float] = []
-
-    async def reply(module: str, request: Any, *, seconds: float, **options: Any) -> WorkerAnswer:
-        nonlocal now
-        if any(hanging in page for page in request["pages"]):
-            waited.append(seconds)
-            now += seconds
-            raise TimeoutError
-        pages = [{"title": "", "text": page} for page in request["pages"]]
-        return WorkerAnswer(json.dumps({"result": pages}).encode(), 0)
-
-    monkeypatch.setattr(_isolated, "run_worker", reply)
-    monkeypatch.setattr(_folder, "time", SimpleNamespace(monotonic=lambda: now))
-    for number in range(256):
-        (tmp_path / f"{number:03}.html").write_text(f"Walrus {number} sleeps in bed {number}.")
+    """A question has its answer in time, and the next one goes on where it stopped."""
+    replace_parser(monkeypatch, hang_if_told)
+    for number in range(4):
+        (tmp_path / f"{number}.html").write_text("It hangs.")
+    (tmp_path / "4.html").write_text("The walrus sleeps.")
+    (tmp_path / "walrus.md").write_text("# Walrus\n\nIt swims.\n")
     skill = open_skill(DocumentFolder(str(tmp_path)))
-    found = call(skill, "search_documents", query="walrus in bed 255")
-    assert found["passages"][0]["locator"] == "255.html"
-    assert "000.html (the parser was held up by a page)" in found["remarks"][0]
-    assert sum(waited) < 150
-
-    waited.clear()
-    call(skill, "search_documents", query="walrus")
-    assert waited == []
-    hanging = "nothing"
-    now += 3600
-    assert call(skill, "search_documents", query="walrus in bed 255")["remarks"] == []
+    first = call(skill, "search_documents", query="walrus")
+    assert [each["locator"] for each in first["passages"]] == ["walrus.md:3"]
+    assert "5 files could not be read" in first["remarks"][0]
+    second = call(skill, "search_documents", query="walrus sleeps")
+    assert "4.html" in [each["locator"] for each in second["passages"]]
+    assert "4 files could not be read" in second["remarks"][0]
 
 
 # -- gathering --------------------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """The inner side of a process that `_workers` started.
 
-It gets a request as JSON on its standard input, limits itself, and writes one JSON object. Its answer deserves no more
-trust than what it read.
+It gets a request as JSON on its standard input, limits itself, and writes JSON objects, most often one. Its answer
+deserves no more trust than what it read.
 """
 
 import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,10 +16,16 @@ _MEGABYTE = 1024 * 1024
 
 
 def serve_request(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
-    """Read one request from the standard input, write the answer to it, and end the process.
+    """Read one request from the standard input, write the answer to it, and end the process. See `serve_stream`."""
+    serve_stream(lambda request: [answer(request)])
 
-    The request says how much `memory_megabytes` and how many `cpu_seconds` it may take, and with `file_megabytes` how
-    large the files may become that it writes. Without that it can write none.
+
+def serve_stream(answer: Callable[[Mapping[str, Any]], Iterable[dict[str, Any]]]) -> None:
+    """Read one request from the standard input, write the answers to it, each on a line, and end the process.
+
+    An answer is written as soon as it is there, so that it is not lost if the next one never comes. The request says
+    how much `memory_megabytes` and how many `cpu_seconds` it may take, and with `file_megabytes` how large the files
+    may become that it writes. Without that it can write none.
     """
     request = json.load(sys.stdin.buffer)
     _limit_process(request["memory_megabytes"], request["cpu_seconds"], request.get("file_megabytes", 0))
@@ -30,9 +36,10 @@ def serve_request(answer: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None
     os.dup2(null, 1)
     os.dup2(null, 2)
 
-    result = answer(request)
     with os.fdopen(answer_pipe, "wb") as pipe:
-        pipe.write(json.dumps(result).encode())
+        for result in answer(request):
+            pipe.write(json.dumps(result).encode() + b"\n")
+            pipe.flush()
     os._exit(0)  # the libraries need not clean up, which can take long or fail for a damaged file
 
 

@@ -9,8 +9,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Any, NamedTuple
 
 from skillshelf.agent import find_confinement
@@ -53,6 +53,43 @@ async def run_worker(
     allows: it cannot write anything, and gets no network. When this returns or is cancelled, the process and those that
     it started have ended.
     """
+    async with _start(module, max_answer, descriptors) as process, asyncio.timeout(seconds):
+        await _send(process, request)
+        output = await _read(process, max_answer)
+        return WorkerAnswer(output, await process.wait())
+
+
+async def stream_worker(
+    module: str, request: Mapping[str, Any], *, seconds: float, line_seconds: float, max_answer: int
+) -> AsyncGenerator[bytes, None]:
+    """Run a module as `run_worker` does, and yield each line of its answer as it comes.
+
+    The first line may take these `seconds`, and each further one `line_seconds`. Raises TimeoutError and AnswerTooLong.
+    A last line without its end is not yielded. Close the iterator (`contextlib.aclosing`) to have the process ended.
+    """
+    room = max_answer
+    async with _start(module, max_answer, ()) as process:
+        assert process.stdout is not None
+        async with asyncio.timeout(seconds):
+            await _send(process, request)
+        while True:
+            try:
+                async with asyncio.timeout(seconds):
+                    line = await process.stdout.readline()
+            except ValueError:
+                raise AnswerTooLong from None
+            room -= len(line)
+            if room < 0:
+                raise AnswerTooLong
+            if not line.endswith(b"\n"):
+                return
+            yield line
+            seconds = line_seconds
+
+
+@asynccontextmanager
+async def _start(module: str, max_line: int, descriptors: Sequence[int]) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Start a module in a process of its own, and end the process when the block ends."""
     confinement = (await asyncio.to_thread(find_confinement)).without_network()
     command = [sys.executable, "-I", "-m", module]
     with ExitStack() as stack:
@@ -70,24 +107,25 @@ async def run_worker(
             stderr=asyncio.subprocess.STDOUT,
             pass_fds=descriptors,
             start_new_session=True,
+            limit=max_line,
         )
         try:
-            async with asyncio.timeout(seconds):
-                output = await _exchange(process, json.dumps(request).encode(), max_answer)
-                return WorkerAnswer(output, await process.wait())
+            yield process
         finally:
             await _end(process)
 
 
-async def _exchange(process: asyncio.subprocess.Process, request: bytes, max_answer: int) -> bytes:
-    """Send the request, and return everything that the process writes."""
+async def _send(process: asyncio.subprocess.Process, request: Mapping[str, Any]) -> None:
     assert process.stdin is not None
-    assert process.stdout is not None
     with suppress(BrokenPipeError, ConnectionResetError):  # it ended before it read; its output says why
-        process.stdin.write(request)
+        process.stdin.write(json.dumps(request).encode())
         await process.stdin.drain()
     process.stdin.close()
 
+
+async def _read(process: asyncio.subprocess.Process, max_answer: int) -> bytes:
+    """Return everything that the process writes."""
+    assert process.stdout is not None
     data = bytearray()
     while chunk := await process.stdout.read(_CHUNK):
         data += chunk

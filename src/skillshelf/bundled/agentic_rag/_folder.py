@@ -6,11 +6,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from typing import NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, RagError, SourceFailedError, WorkerEndedError
-from skillshelf.bundled.agentic_rag._isolated import EXTRACT_SECONDS, extract_pages
+from skillshelf.bundled.agentic_rag._isolated import ExtractedPage, extract_pages
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
@@ -24,10 +24,8 @@ _PAGES = (".html", ".htm")
 _MEGABYTE = 1_000_000
 _BATCH_CHARACTERS = 5_000_000
 """Pages that the parser gets at once."""
-_SEARCH_SECONDS = 60.0
-"""How long the pages that held up the parser are looked for, in smaller and smaller batches."""
-_BATCH_SECONDS = 5.0
-"""For each of these batches."""
+_MAX_HELD_UP = 3
+"""Pages that may hold up the parser before the others wait for the next question."""
 _REST_SECONDS = 600.0
 """For which pages that the parser did not finish are left alone."""
 _MAX_NAMED = 3
@@ -52,6 +50,9 @@ class _Problem(NamedTuple):
     """Seconds after which it is tried again, although the file is the same."""
     needed: int = 0
     """The number of its passages, if there was no room for them. It is tried again when there is."""
+
+
+_WAITS = _Problem("other pages held up the parser, so it waits for the next question", retry_after=0)
 
 
 class _Document(NamedTuple):
@@ -196,7 +197,7 @@ class DocumentFolder:
 
     def _read(self, listed: Sequence[_Listed]) -> Iterator[tuple[_Listed, str | _Problem]]:
         """Yield the text of each document. HTML goes through the parser in batches."""
-        batches: deque[list[tuple[_Listed, str]]] = deque()
+        batches: list[list[tuple[_Listed, str]]] = []
         size = 0
         for each in listed:
             text = self._read_text(each)
@@ -208,7 +209,7 @@ class DocumentFolder:
                 size = 0
             batches[-1].append((each, text))
             size += len(text)
-        yield from _extract(batches)
+        yield from asyncio.run(_extract(batches))
 
     def _read_text(self, listed: _Listed) -> str | _Problem:
         limit = self._limits.file_megabytes * _MEGABYTE
@@ -222,39 +223,37 @@ class DocumentFolder:
         return _Problem("not UTF-8 text") if text is None else unify_lines(text)
 
 
-def _extract(batches: deque[list[tuple[_Listed, str]]]) -> Iterator[tuple[_Listed, str | _Problem]]:
-    """Yield the readable text of HTML documents, and empty the batches.
+async def _extract(batches: Sequence[Sequence[tuple[_Listed, str]]]) -> list[tuple[_Listed, str | _Problem]]:
+    """Return the readable text of HTML documents. A page that holds up the parser costs only itself.
 
-    If the parser fails for a batch, its halves are tried, so that one page does not take the others with it. A page
-    that takes for ever holds each of its batches up: these get little time, and after a while the rest is left alone.
+    After several of them, the rest waits for the next question, so that this one has its answer.
     """
-    deadline = math.inf
-    while batches:
-        batch = batches.popleft()
-        if time.monotonic() > deadline:
-            problem = _Problem("the parser was held up by a page", _REST_SECONDS)
-            yield from ((listed, problem) for listed, _ in batch)
-            continue
-        try:
-            texts = [text for _, text in batch]
-            seconds = EXTRACT_SECONDS if deadline == math.inf else _BATCH_SECONDS
-            found = asyncio.run(extract_pages(texts, seconds=seconds))
-        except RagError as error:
-            is_ended = isinstance(error, WorkerEndedError)
-            if is_ended:
-                deadline = min(deadline, time.monotonic() + _SEARCH_SECONDS)
-            if len(batch) == 1:
-                yield batch[0][0], _Problem(error.reason, _REST_SECONDS if is_ended else math.inf)
-            else:
-                middle = len(batch) // 2
-                batches += [batch[:middle], batch[middle:]]
-            continue
-        for (listed, _), page in zip(batch, found, strict=True):
-            if page is None:
-                yield listed, _Problem("no text in it")
-            else:
-                heading = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
-                yield listed, f"{heading}{page.text}"
+    texts: list[tuple[_Listed, str | _Problem]] = []
+    held_up = 0
+    for batch in batches:
+        waiting = deque(listed for listed, _ in batch)
+        if held_up < _MAX_HELD_UP:
+            async with aclosing(extract_pages([html for _, html in batch])) as pages:
+                async for page in pages:
+                    texts.append((waiting.popleft(), _describe_page(page)))
+                    held_up += isinstance(page, WorkerEndedError)
+                    if held_up == _MAX_HELD_UP:
+                        break
+        texts += [(listed, _WAITS) for listed in waiting]
+    return texts
+
+
+def _describe_page(page: ExtractedPage) -> str | _Problem:
+    """Return the text of a page, under its title, or why there is none."""
+    if page is None:
+        return _Problem("no text in it")
+    if isinstance(page, WorkerEndedError):
+        return _Problem(page.reason, _REST_SECONDS)
+    if isinstance(page, RagError):
+        return _Problem(page.reason)
+    if page.title and not page.text.startswith("# "):
+        return f"# {page.title}\n\n{page.text}"
+    return page.text
 
 
 def _is_entered(entry: TreeEntry) -> bool:

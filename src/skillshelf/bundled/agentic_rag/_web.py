@@ -11,7 +11,7 @@ from skillshelf.bundled.agentic_rag._errors import (
     SourceFailedError,
     find_reason,
 )
-from skillshelf.bundled.agentic_rag._isolated import extract_pages
+from skillshelf.bundled.agentic_rag._isolated import extract_page
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage, WebPage
 from skillshelf.errors import SkillError
@@ -47,7 +47,7 @@ class WebPages:
             fetched = await fetcher.fetch(url)
         _check_status(fetched)
         if fetched.media_type in _HTML or (not fetched.media_type and b"<html" in fetched.body[:2000].lower()):
-            (page,) = await extract_pages([fetched.text])
+            page = await extract_page(fetched.text)
             if page is None:
                 raise PageUnreadableError(f"{clean_line(fetched.url)} has no text: it may be made by scripts.")
             return WebPage(fetched.url, page.title, unify_lines(page.text), fetched.is_whole)

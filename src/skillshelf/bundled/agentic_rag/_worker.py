@@ -6,10 +6,11 @@ opened for reading, and no setting turns them off.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-from skillshelf.bundled._worker import forbid_opening, serve_request
+from skillshelf.bundled._worker import forbid_opening, serve_stream
 from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, PageUnreadableError, RagError
 from skillshelf.bundled.database import Rows, make_rows
 from skillshelf.text import clip
@@ -29,11 +30,22 @@ def measure_space(file_size: int) -> int:
     return space
 
 
-def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the answer of the graph; of pages, one for each, after one that says that the parser is there."""
+    if request["action"] != "extract":
+        yield _try(lambda: _ask_graph(request))
+        return
+    import trafilatura  # noqa: F401  # takes seconds on a busy machine, which are not the first page's
+
+    yield {"result": None}
+    for html in request["pages"]:
+        yield _try(partial(_extract, html))
+
+
+def _try(work: Callable[[], Any]) -> dict[str, Any]:
+    """Return a result, or the error in its place."""
     try:
-        if request["action"] == "extract":
-            return {"result": [_extract(html) for html in request["pages"]]}
-        return {"result": _ask_graph(request)}
+        return {"result": work()}
     except RagError as error:
         return {"error": error.code, "reason": error.reason}
     except MemoryError:
@@ -157,4 +169,4 @@ def _describe(connection: Any) -> dict[str, Any]:
 
 if __name__ == "__main__":
     sys.setrecursionlimit(5_000)  # pages nest deeply
-    serve_request(_answer)
+    serve_stream(_answer)
