@@ -23,7 +23,7 @@ _MAX_MARGIN = 0.5
 def show_score(score: float) -> str:
     """Return a score with two digits. One below the threshold is not rounded up to it."""
     if score < MIN_SCORE:
-        score = math.floor(score * 100) / 100
+        score = min(score, MIN_SCORE - 0.01)
     return f"{score:.2f}"
 
 
