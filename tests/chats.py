@@ -6,17 +6,17 @@ import re
 import select
 import shlex
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import prepared
 import pyte
+from prepared import SKILLSHELF
 from terminals import set_size, start_on_terminal
 
-SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 _SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
 _OTHER_SCREEN = 1049
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
@@ -35,16 +35,7 @@ def tool(name: str, **arguments: Any) -> dict[str, Any]:
 
 def chat(*options: str, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a chat without a terminal."""
-    input_options: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
-    return subprocess.run(
-        [*SKILLSHELF, "chat", *options],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        **input_options,
-    )
+    return prepared.run(["chat", *options], cwd=cwd, stdin=stdin)
 
 
 def terminal_environment() -> dict[str, str]:
@@ -82,13 +73,21 @@ class OnTerminal:
         rows: int = 40,
         env: Mapping[str, str] | None = None,
         shell: Sequence[str] = (),
+        is_fresh: bool = False,
     ) -> None:
-        """Start a chat, from a `shell` if one is given."""
+        """Start a chat, from a `shell` if one is given, or as a child of this process if it is to be `is_fresh`."""
         environment = {**terminal_environment(), "TERM": "xterm-256color", **(env or {})}
-        command = [*SKILLSHELF, "chat", *options]
-        self.pid, self._terminal = start_on_terminal(shell or command, environment, cwd=cwd, columns=columns, rows=rows)
+        size = {"columns": columns, "rows": rows}
+        words = ["chat", *options]
+        self._process: prepared.Process | None = None
         if shell:
-            self.send(shlex.join(command) + "\n")
+            self.pid, self._terminal = start_on_terminal(shell, environment, cwd=cwd, **size)
+            self.send(shlex.join([*SKILLSHELF, *words]) + "\n")
+        elif is_fresh or not prepared.can_be_prepared(environment):
+            self.pid, self._terminal = start_on_terminal([*SKILLSHELF, *words], environment, cwd=cwd, **size)
+        else:
+            self._process, self._terminal = prepared.start_on_terminal(words, environment, cwd=cwd, **size)
+            self.pid = self._process.pid
         self.raw = ""
         self._read_to = 0
         self._screen = _Screen(columns, rows)
@@ -189,6 +188,9 @@ class OnTerminal:
         return code
 
     def _wait(self, deadline: float) -> int:
+        if self._process is not None:
+            code = self._process.wait(deadline - time.monotonic())
+            return -1 if code is None else code
         while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
             time.sleep(0.02)
         return os.waitstatus_to_exitcode(ended[1]) if ended[0] else -1

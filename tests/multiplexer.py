@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from chats import SKILLSHELF, terminal_environment
+from chats import terminal_environment
+from prepared import SKILLSHELF
 
 needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 _MAX_SECONDS = 60.0

@@ -153,7 +153,7 @@ def test_pasted_tabs_are_sent_as_tabs(tmp_path: Path) -> None:
 def test_a_chat_that_was_stopped_from_outside_takes_the_terminal_back(tmp_path: Path) -> None:
     """Another program may have changed its modes. The turn and the half-typed line go on."""
     model = script(tmp_path, UNTIL_TYPED, "Done.")
-    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path, is_fresh=True)
     chat.see_idle()
     chat.send("go\r")
     chat.see("Esc stops")

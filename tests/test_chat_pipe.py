@@ -8,8 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chats import SKILLSHELF, chat, script, tool
+from chats import chat, script, tool
 from openai_api import OpenAIApi
+from prepared import SKILLSHELF
 
 Write = Callable[..., Path]
 
