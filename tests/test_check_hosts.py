@@ -274,4 +274,4 @@ def test_wrong_usage_of_hosts_is_refused(write: Callable[..., Path], run: Run) -
     assert run("check", "--hosts")[0::2] == (2, "skillshelf: there is no skill in .\n")
     write(".claude/skills/pdf")
     code, _, complaint = run("check", "--hosts", "--format", "sarif")
-    assert (code, "exclude each other" in complaint) == (2, True)
+    assert (code, "cannot be used together" in complaint) == (2, True)

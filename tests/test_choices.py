@@ -262,7 +262,7 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     assert "sql" not in run("search", "review queries")[1]
     hidden = (1, "", "skillshelf: The skill 'sql' is off. `skillshelf set sql auto` switches it on.\n")
     assert run("show", "sql") == hidden
-    assert run("set", "sql", "auto")[1] == "sql is as its author wants it: your choice is removed.\n"
+    assert run("set", "sql", "auto")[1] == "Your choice for sql is removed: its author decides again how it is shown.\n"
     assert run("show", "sql")[0] == 0
 
 
@@ -272,7 +272,7 @@ def test_set_alone_shows_the_choices_also_those_for_absent_skills(file: Path, ru
     path = write("pdf")
     run("set", "pdf", "full")
     os.remove(path)
-    assert "no such skill here now; kept for when there is" in run("set")[1]
+    assert "no such skill here now; your choice is kept" in run("set")[1]
     assert json.loads(run("set", "--json")[1]) == {"choices": {"pdf": "full"}}
     assert run("set", "pdf", "auto")[0] == 0
     assert load_choices() == {}

@@ -240,7 +240,7 @@ def test_github_annotations_are_escaped(run: Run, tmp_path: Path) -> None:
 
 @pytest.fixture
 def company(tmp_path: Path) -> Iterator[Path]:
-    """Make a complete package importable, for the test to damage. It lies in a project below the workspace."""
+    """Make a complete package importable, for the test to damage. It is in a project below the workspace."""
     source = tmp_path / "proj/src"
     shutil.copytree(PACKAGES / "complete", source, ignore=shutil.ignore_patterns("__pycache__"))
     with importable(source):

@@ -123,7 +123,7 @@ def test_a_repository_of_ones_own_is_shown(run: Run, write: Callable[..., Path],
     write("skills/pdf")
     run("trust", "--mine")
     status, message = remarks(run, "trust")[-1]
-    assert (status, message.partition(" since")[0]) == ("ok", f"{tmp_path} is your own repository")
+    assert (status, message.partition(" since")[0]) == ("ok", f"{tmp_path} has been your own repository")
 
 
 def test_choices_for_single_skills_are_shown(run: Run, write: Callable[..., Path]) -> None:

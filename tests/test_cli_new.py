@@ -250,7 +250,7 @@ Install it where skillshelf is installed, then see what is left to write:
   cd my_skills
   pip install -e '.[dev]'
   skillshelf check --package my_skills
-The project's test fails, too, until every sentence of the template is replaced. README.md tells more.
+The project's test fails, too, until every sentence of the template is replaced. See README.md for more.
 """
     )
 
@@ -338,7 +338,7 @@ def test_names_that_no_package_can_have_are_refused(run: Run, tmp_path: Path, pa
 WRONG_USE = {
     "no name": ((), "give one NAME"),
     "two names": (("one", "two"), "give one NAME"),
-    "two kinds of package": (("one", "--code", "a", "--package", "b"), "exclude each other"),
+    "two kinds of package": (("one", "--code", "a", "--package", "b"), "cannot be used together"),
     "a name given twice": (("one", "one", "--package", "b"), "one is given twice"),
     "an invalid name in a project": (("One", "--package", "b"), "must be lowercase"),
 }

@@ -338,7 +338,7 @@ def test_a_folder_that_pythonpath_names_by_its_whole_path_counts_in_that_folder_
 
 
 def test_the_workspace_s_own_settings_are_not_read(hostile: Path, tmp_path: Path) -> None:
-    """A configuration file that lies in a repository names no packages."""
+    """A configuration file that is in a repository names no packages."""
     for folder in ("skillshelf", ".config/skillshelf", ".skillshelf"):
         (hostile / folder).mkdir(parents=True, exist_ok=True)
         (hostile / folder / "config.toml").write_text('packages = ["my_skills"]\n')

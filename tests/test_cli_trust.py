@@ -51,7 +51,7 @@ def test_yes_approves_the_current_content_and_prints_its_hash(run: Run) -> None:
     assert run("trust", "--list")[0] == 0
     assert run("trust") == (
         0,
-        "Nothing is pending: every skill of this workspace is as you approved it, or there is none.\n",
+        "Nothing is pending: this workspace has no skill that you have not approved.\n",
         "",
     )
 
@@ -160,7 +160,7 @@ def test_a_repository_can_be_declared_the_users_own(run: Run, tmp_path: Path, wr
     assert "`git pull`" in out
     write("a/pdf", "Edited.")
     code, out, _ = run("trust", "--list")
-    assert (code, out.splitlines()[0][:31]) == (0, "This repository is your own sin")
+    assert (code, out.splitlines()[0].partition(" since")[0]) == (0, "This repository has been your own")
     assert [row.split()[:2] for row in out.splitlines()[3:6]] == [["AGENTS.md", "own"], ["pdf", "own"], ["sql", "own"]]
     assert "0 approved, 3 your own, 0 pending" in out
     assert json.loads(run("trust", "--json")[1])["own"] is True

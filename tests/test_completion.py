@@ -290,7 +290,7 @@ def test_the_limit_on_files_holds(workspace: Path) -> None:
 @settings(max_examples=50)
 @given(st.text(alphabet=st.sampled_from("./~ab\0\\é\ud800")) | st.text())
 def test_listing_files_never_fails_and_never_leaves_the_root(prefix: str) -> None:
-    """Every returned path lies below the root."""
+    """Every returned path is below the root."""
     root = os.path.dirname(__file__)
     for path in list_workspace_files(root, prefix):
         assert os.path.realpath(os.path.join(root, path)).startswith(f"{os.path.realpath(root)}/")

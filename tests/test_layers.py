@@ -104,7 +104,7 @@ def test_modules_inside_a_folder_are_private() -> None:
 
 
 def test_code_outside_a_folder_imports_from_its_door() -> None:
-    """A private module is imported only by modules below the folder it lies in."""
+    """A private module is imported only by modules below the folder it is in."""
     past_the_door = [
         f"{name} -> {target}"
         for name, path in modules().items()

@@ -140,7 +140,7 @@ def test_every_program_sees_every_skill_after_the_advised_commands(
                 subprocess.run(["sh", "-c", advice["command"]], cwd=repository, check=True)
     result = read_map(run, *options)
     left = [advice["change"] for advice in result["advice"]]
-    assert all(change.startswith("the skill lies more than one folder below") or "name" in change for change in left)
+    assert all(change.startswith("the skill is more than one folder below") or "name" in change for change in left)
     for skill in result["skills"]:
         assert not any(sighting["status"] == "unread" for sighting in skill["hosts"])
 

@@ -220,7 +220,7 @@ def test_a_server_that_never_finishes_ends_in_time(site: Site) -> None:
 
     site.pages["/"] = trickle
     try:
-        with pytest.raises(FetchFailedError, match=r"no whole answer within 0\.3 seconds"):
+        with pytest.raises(FetchFailedError, match=r"no complete answer within 0\.3 seconds"):
             fetch(f"http://{site.host}/", NetworkRules(site.rules.allowed_hosts, seconds=0.3))
     finally:
         done.set()

@@ -279,7 +279,7 @@ def test_an_interrupt_is_not_swallowed(write: Path) -> None:
 
 
 def test_folders_without_init_can_hold_skills_but_data_is_not_run(write: Path) -> None:
-    """A skill.py in a plain folder is a skill, unless the folder lies beside a skill.py and so is that skill's data."""
+    """A skill.py in a plain folder is a skill, unless the folder is beside a skill.py and so is that skill's data."""
     make_package(
         write,
         {

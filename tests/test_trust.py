@@ -481,7 +481,7 @@ def test_instructions_deeper_in_the_workspace_belong_to_it(tmp_path: Path) -> No
     assert (pending.root, pending.key, pending.name) == (str(tmp_path), "a/AGENTS.md", "a/AGENTS.md")
     trust.approve(pending)
     assert trusted_text(tmp_path / "a/AGENTS.md", trust, tmp_path) == ("Deep.\n", None)
-    with pytest.raises(TrustError, match="does not lie in"):
+    with pytest.raises(TrustError, match="is not in"):
         trusted_text(tmp_path / "AGENTS.md", trust, tmp_path / "a")
 
 

@@ -1,4 +1,4 @@
-"""The store of approvals: where it lies, who may write it, and what happens if it cannot be read."""
+"""The store of approvals: where it is, who may write it, and what happens if it cannot be read."""
 
 import hashlib
 import json

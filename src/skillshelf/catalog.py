@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
         return self.found.descriptor  # type: ignore[return-value]  # a candidate is a skill
 
     def is_named_by_folder(self) -> bool:
-        """Return whether the folder that the skill lies in carries its name."""
+        """Return whether the folder that the skill is in carries its name."""
         key = self.place.key
         if not key:  # the source's own folder
             key = self.descriptor.location.rpartition("/")[0]

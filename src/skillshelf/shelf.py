@@ -167,7 +167,7 @@ class Shelf:
     def _collect_tools(self, catalog: Catalog) -> Toolbox:
         toolbox = collect_tools(self.sources, catalog, self._reserved_tools)
         if list(map(id, toolbox.tools)) == list(map(id, self._toolbox.tools)):
-            # The same tuple as before tells a host that there is nothing to make anew.
+            # The same tuple as before tells a host that there is nothing to rebuild.
             return replace(toolbox, tools=self._toolbox.tools)
         return toolbox
 
@@ -234,7 +234,7 @@ class Shelf:
         Nothing changes if every skill's description fits. `loaded` names the skills that the conversation has loaded,
         the last one at the end. `previous` is the route of the message before: its choice stays if it describes the
         skill that fits this message best, so that a cached prompt is not lost for nothing. With `keep=False` the choice
-        is made anew in any case.
+        is made again in any case.
         """
         from skillshelf.routing import choose_route
 
@@ -324,7 +324,7 @@ class Shelf:
         """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like.
 
         `announce` is called with the number of skills that are about to be indexed, if there are any. If `stop` is set
-        meanwhile, this ends early, and the next search begins anew.
+        meanwhile, this ends early, and the next search starts over.
         """
         self._open_search().prepare(self._catalog, announce, stop)
 
@@ -508,7 +508,7 @@ def workspace_sources(
 
     user_roots: set[str] = set()
     for folder in map(os.path.realpath, user_skill_folders()):
-        # One of them is often a link to another, or lies in the project: each skill comes once.
+        # One of them is often a link to another, or is in the project: each skill comes once.
         is_in_project = is_at_or_inside(folder, workspace.root)
         if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
             user_roots.add(folder)
@@ -521,7 +521,7 @@ def workspace_sources(
 
 
 def _key_below(source: Source, folder: str | os.PathLike[str] | None) -> str:
-    """Return the path of a folder below a source's own; empty if it does not lie in it."""
+    """Return the path of a folder below a source's own; empty if it is not in it."""
     if folder is None or not isinstance(source, InFolder):
         return ""
     return "/".join(split_below(source.root, os.path.realpath(folder)) or ())

@@ -180,7 +180,7 @@ class Turn:
         descriptor = candidate.descriptor
         if not path:
             if offset:
-                raise SkillUnreadableError(descriptor.name, "they come whole; an offset goes with a reference only")
+                raise SkillUnreadableError(descriptor.name, "they have no pages; only a reference takes an offset")
             return _load_instructions(descriptor, self.shelf.read_instructions(candidate))
 
         if offset < 0:

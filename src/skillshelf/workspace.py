@@ -230,5 +230,5 @@ def _is_own_way(parent: str, name: str) -> bool:
 
 
 def _overlap(folder: str, other: str) -> bool:
-    """Return True if the folders are the same or one lies in the other."""
+    """Return True if the folders are the same or one is in the other."""
     return is_at_or_inside(folder, other) or is_at_or_inside(other, folder)

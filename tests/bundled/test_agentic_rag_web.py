@@ -135,7 +135,7 @@ def test_a_page_that_never_ends_is_cut(site: Site) -> None:
     page = call(open_skill(site, rules=rules), "read_page", url=site.url("/endless"))
     assert not page["is_whole"]
     assert len(page["text"]) == 10_000
-    with pytest.raises(FetchFailedError, match="no whole answer within"):
+    with pytest.raises(FetchFailedError, match="no complete answer within"):
         call(open_skill(site, rules=replace(site.rules, seconds=0.3)), "read_page", url=site.url("/silent"))
 
 

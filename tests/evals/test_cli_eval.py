@@ -47,7 +47,7 @@ LIVE = "cases:\n  - {name: live, prompt: hi, tags: [slow], checks: [{response_co
 
 @pytest.fixture
 def cases(write: Write) -> Callable[..., Path]:
-    """Writes files of cases beside a skill, and returns its folder."""
+    """Writes case files beside a skill, and returns its folder."""
 
     def write_cases(*texts: str) -> Path:
         folder = write("skills/pdf", references__a_md="# A\n\nText.\n").parent
@@ -109,7 +109,7 @@ def test_keep_going_runs_the_cases_that_can_be_read(run: Run, cases: Callable[..
     assert code == 3
     assert "1.yaml:2" in out
     assert "1 of 1 scripted case passed" in out
-    assert "1 error in the files of cases: those cases are not in these numbers." in out
+    assert "1 error in the case files: those cases are not in these numbers." in out
     code, out, _ = run("eval", "--keep-going", "--json")
     report = json.loads(out)
     assert (code, report["exit_code"]) == (3, 3)

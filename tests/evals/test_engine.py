@@ -233,7 +233,7 @@ def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
 
 
 def test_a_folder_holds_the_last_run(tmp_path: Path) -> None:
-    """The same work is resumed. Other work, or finished work, begins anew."""
+    """The same work is resumed. Other work, or finished work, starts over."""
     folder = str(tmp_path)
     first = begin_run(folder, "a", {"paths": ["x"]})
     assert begin_run(folder, "a", {}) == first

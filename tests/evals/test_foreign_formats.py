@@ -29,7 +29,7 @@ def make_skill(folder: Path, name: str = "") -> Path:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
-    """Reads a value as the evals.json of the skill `pdf`, which lies beside the skill `docx`."""
+    """Reads a value as the evals.json of the skill `pdf`, which is beside the skill `docx`."""
     skill = make_skill(tmp_path / "skills/pdf")
     make_skill(tmp_path / "skills/docx")
     (skill / "evals").mkdir()

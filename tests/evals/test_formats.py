@@ -187,7 +187,7 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(tmp_path: Path) -> None
     assert [(one.line, one.message) for [one] in faults] == [
         (0, "it is larger than 1024 KiB"),
         (2, "it is not UTF-8 text"),
-        (0, "it is not a file of cases"),
+        (0, "it is not a case file"),
     ]
 
 
@@ -369,7 +369,7 @@ def test_a_query_that_is_written_twice_runs_once(write: Callable[..., Path]) -> 
 
 
 def test_the_skill_is_found_by_its_name_beside_the_file() -> None:
-    """In a collection, the evals may lie at the top."""
+    """In a collection, the evals may be at the top."""
     [case] = one("wild-collection")[0].values()
     assert (case.id, case.skills) == ("reports/evals 0", (str(FIXTURES / "wild-collection/skills/reports"),))
 
@@ -430,7 +430,7 @@ def test_other_files_beside_the_cases_are_ignored() -> None:
 
 
 def test_cases_whose_skill_is_gone_are_an_error(write: Callable[..., Path], tmp_path: Path) -> None:
-    """Left out, they would leave the exit code at 0. A suite that names its skills may lie anywhere."""
+    """Left out, they would leave the exit code at 0. A suite that names its skills may be anywhere."""
     text = "cases: [{name: a, prompt: x, checks: [response_contains: x]}]"
     for name in ("here", "gone"):
         skill = write(f"skills/{name}", evals__cases_yaml=text)

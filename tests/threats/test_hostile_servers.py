@@ -95,7 +95,7 @@ def test_the_body_of_a_redirect_is_not_received(site: Site) -> None:
 def test_answers_before_the_answer_do_not_go_on_for_ever(status: int, site: Site) -> None:
     """The time for an answer counts them."""
     site.pages["/"] = pour([], b"", f"HTTP/1.1 {status} Wait\r\n\r\n".encode() * 100, times=10**9)
-    with pytest.raises(FetchFailedError, match=r"no whole answer within 0\.5 seconds"):
+    with pytest.raises(FetchFailedError, match=r"no complete answer within 0\.5 seconds"):
         fetch(site.url("/"), NetworkRules(site.rules.allowed_hosts, seconds=0.5))
 
 

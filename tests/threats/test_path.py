@@ -732,7 +732,7 @@ def test_another_mount_is_not_entered(workspace: Workspace) -> None:
     assert _read_with_mounts(workspace, "tmpfs") == [
         "['good', 'lister']",
         "['other-mount', 'other-mount']",
-        "it lies on another mount",
+        "it is on another mount",
     ]
 
 

@@ -286,7 +286,7 @@ def _give_away(path: Path) -> None:
 def test_what_other_users_may_have_written_is_not_the_users_own(
     expose: Callable[[Path], object], place: str, own: Workspace
 ) -> None:
-    """A folder that everyone can write to may lie in a repository that only its owner can."""
+    """A folder that everyone can write to may be in a repository that only its owner can."""
     own.skill("uploads/evil", files={"references/a.md": "EVIL"})
     expose(own.root / place)
     source = look(own.root)

@@ -13,7 +13,7 @@ from typing import Any
 from skillshelf import Diagnostic, DirectorySource, Shelf, SkillError, Turn
 
 CANARY = "CANARY-7f3a9c"
-"""Is in the path and in the bytes of everything that lies outside the workspace, and may come out nowhere."""
+"""Is in the path and in the bytes of everything that is outside the workspace, and may come out nowhere."""
 
 PLAIN = "---\nname: {name}\ndescription: {description}\n---\n\n{body}"
 GOOD = "good"

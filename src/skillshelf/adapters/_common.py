@@ -72,7 +72,7 @@ def make_feeds(
     count_tokens: Callable[[Sequence[Any]], int],
     mark: Callable[[Any], Hashable] = repr,
 ) -> BoundedDict[Any, Feed]:
-    """Return the feed of each conversation. A dropped one starts anew if its conversation goes on."""
+    """Return the feed of each conversation. A dropped one starts over if its conversation goes on."""
     return BoundedDict(partial(Feed, shelf, count_tokens, mark, disclosure=disclosure, budget=budget))
 
 

@@ -46,7 +46,7 @@ _NEW_LISTING = (
 class Skills:
     """A shelf for Claude: the listing in the system prompt, the find-skills tools, and those of its code skills.
 
-    Claude Code makes the model calls in a process of its own, so the listing cannot be made anew for each of them. It
+    Claude Code makes the model calls in a process of its own, so the listing cannot be made again for each of them. It
     is made by `options()`. A later message comes with a note of what has changed since, and the note is repeated once
     the conversation was cleared or compacted.
     """

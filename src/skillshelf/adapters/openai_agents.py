@@ -46,7 +46,7 @@ class Skills:
         self._turns: dict[int, Turn] = {}
 
     def instructions(self, own: str | Dynamic = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
-        """Return the agent's own instructions followed by the listing, made anew for each model call."""
+        """Return the agent's own instructions followed by the listing, made again for each model call."""
 
         async def make_instructions(ctx: RunContextWrapper[Any], agent: Agent[Any]) -> str:
             await self._turn_of(ctx)

@@ -78,7 +78,7 @@ class Skills(AbstractCapability[Any]):
         if feed.fits(messages):
             notes = [(note.message, note.text) for note in feed.notes]
         else:
-            # The host has just shortened the history: all notes go to its end, and the next call starts anew.
+            # The host has just shortened the history: all notes go to its end, and the next call starts over.
             notes = [(len(messages) - 1, "\n\n".join(note.text for note in feed.notes))]
             feed.renew()
 

@@ -86,7 +86,7 @@ class AttachmentFinder:
     def find(self, message: str, *, dropped: bool = False) -> FoundAttachments:
         """Read the files that a message mentions as `@path` or `@"path with spaces"`.
 
-        With `dropped`, the absolute path of an image in a short message counts, too, wherever the image lies: terminals
+        With `dropped`, the absolute path of an image in a short message counts, too, wherever the image is: terminals
         insert it when the user drops a file on them.
         """
         found = FoundAttachments()

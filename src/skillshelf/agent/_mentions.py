@@ -36,7 +36,7 @@ def find_mentioned(command: str, files: Iterable[UnreviewedFile], here: str = ""
             return True
         if name.endswith(".py") and name.removesuffix(".py") in modules:
             return True
-        if folder and folder.rpartition("/")[2] in names:  # the folder it lies in: `make -C scripts`
+        if folder and folder.rpartition("/")[2] in names:  # the folder it is in: `make -C scripts`
             return True
         return any(fnmatchcase(name, pattern) for pattern in patterns)
 

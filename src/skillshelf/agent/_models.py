@@ -286,14 +286,14 @@ def _find_default() -> tuple[str, str]:
     models = _find_models_with_key()
     if len(models) == 1:
         [(model, variable)] = models.items()
-        return model, f"No model was chosen: {model} is taken, because {variable} is set. --model chooses another."
+        return model, f"No model was chosen: using {model}, because {variable} is set. --model chooses another."
     if models:
         options = "\n".join(f"  --model {model}" for model in models)
         raise NoModelError(f"No model was chosen, and the keys of several providers are set. Choose one:\n{options}")
     raise NoModelError(
         "No model was chosen. Any of these works:\n"
         "  a provider     export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GOOGLE_API_KEY, …)\n"
-        "                 and, if you want another than its all-round model, --model provider:model\n"
+        "                 and, if you want a model other than its all-round one, --model provider:model\n"
         "  a local server --base-url http://localhost:11434/v1 --model llama3.2\n"
         f"  no key at all  {_offer_local()}"
     )

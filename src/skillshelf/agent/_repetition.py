@@ -49,7 +49,7 @@ class CallHistory:
         self._past.append(_PastCall(_name_call(tool, arguments), digest))
 
     def clear(self) -> None:
-        """Begin to count anew."""
+        """Start counting again."""
         self._past.clear()
 
     def find_repetition(self, tool: str, arguments: Mapping[str, Any]) -> Repetition | None:

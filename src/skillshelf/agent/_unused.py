@@ -67,7 +67,7 @@ def _judge(core: AgentCore, standing: Standing, is_loaded: bool, *, was_offered:
             return f"{core.model.name} gets no tools: skillshelf chooses one skill for each message, and none fitted."
         return f"{core.model.name} gets no tools: skillshelf chooses one skill for each message, and took {chosen}."
     if not was_offered:
-        return "This is how it would stand. Nothing of this request was sent to the model."
+        return "This request was not sent to the model, so this is what it would have seen."
     if standing.level is None:
         return "The model did not see it: it is not in the listing. Only a search by the model would have found it."
     if standing.level == Level.NAME:

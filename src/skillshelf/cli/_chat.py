@@ -68,7 +68,9 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     is_interactive = sys.stdin.isatty() and sys.stdout.isatty() and not args.json and args.prompt is None
     if args.message is not None and args.prompt is not None:
-        raise CommandError("there are two messages.", "Give one: with -p it is answered once, without in a chat.")
+        raise CommandError(
+            "there are two messages.", "Give one: with -p it is answered once, without -p it starts a chat."
+        )
     terminal_type = os.environ.get("TERM", "")
     if is_interactive and terminal_type in _WITHOUT_CURSOR:
         raise CommandError(

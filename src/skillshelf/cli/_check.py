@@ -88,12 +88,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if not paths and not args.packages:
         paths = list_searched(args)
     if args.json and args.format not in ("text", "json"):
-        raise CommandError(f"--json and --format {args.format} exclude each other.", "Give one of them.")
+        raise CommandError(f"--json and --format {args.format} cannot be used together.", "Give one of them.")
     if args.hosts or args.host:
         if output_format not in ("text", "json"):
-            raise CommandError(f"--hosts and --format {args.format} exclude each other.", "Give one of them.")
+            raise CommandError(f"--hosts and --format {args.format} cannot be used together.", "Give one of them.")
         if args.packages:
-            raise CommandError("--hosts is about files, and other agents load no packages.", "Leave out --package.")
+            raise CommandError("--hosts is about files: other agents do not load packages.", "Leave out --package.")
         existing = _find_existing(paths)
         code = _check_hosts(existing, args.host, out, as_json=output_format == "json")
     else:

@@ -147,7 +147,7 @@ def _has_module(name: str) -> bool:
     """Return True if a module can be found. It is not imported."""
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # not even the package it lies in
+    except ModuleNotFoundError:  # not even the package it is in
         return False
 
 
@@ -287,7 +287,9 @@ def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[R
         yield Remark(area, "ok", f"record of approvals: {trust.path} ({approved})")
     own = trust.find_own(workspace.root)
     if own:
-        message = f"{workspace.root} is your own repository since {own.since[:10]}: its skills apply as they change"
+        message = (
+            f"{workspace.root} has been your own repository since {own.since[:10]}: its skills apply as they change"
+        )
         yield Remark(area, "ok", message, "`skillshelf trust --not-mine` takes that back.")
     lost = trust.explain_lost_own(workspace.root)
     if lost:
@@ -319,7 +321,7 @@ def _examine_folders() -> Iterator[Remark]:
         elif not _is_writable(home):
             yield Remark(area, "problem", f"{home} ({purpose}) cannot be written", "Correct its owner and its mode.")
         elif not os.path.isdir(home):
-            yield Remark(area, "ok", f"{purpose}: none yet; they would lie in {home}")
+            yield Remark(area, "ok", f"{purpose}: none yet; they would be in {home}")
         else:
             yield Remark(area, "ok", f"{purpose}: {home} ({_measure(home)})")
 

@@ -46,9 +46,9 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.json and args.format != "text":
-        raise CommandError(f"--json and --format {args.format} exclude each other.", "Give one of them.")
+        raise CommandError(f"--json and --format {args.format} cannot be used together.", "Give one of them.")
     if args.message is not None and args.format != "text":
-        raise CommandError(f"--for and --format {args.format} exclude each other.", "Give one of them.")
+        raise CommandError(f"--for and --format {args.format} cannot be used together.", "Give one of them.")
     shelf = open_shelf(args)
     if args.format == "xml":
         out.print(to_xml(skill for skill in shelf.catalog.values() if skill.disclosure != "manual"))

@@ -54,7 +54,7 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.project is not None and args.code:
-        args.parser.error("--package and --code exclude each other; give one of them")
+        args.parser.error("--package and --code cannot be used together; give one of them")
     if args.project is None and len(args.names) != 1:
         args.parser.error("give one NAME, or --package PACKAGE for a project with several skills")
     for name in args.names:
@@ -164,7 +164,7 @@ def _draft_project(args: argparse.Namespace) -> _Draft:
         f"  cd {relative(os.path.abspath(folder))}",
         "  pip install -e '.[dev]'",
         f"  skillshelf check --package {package}",
-        "The project's test fails, too, until every sentence of the template is replaced. README.md tells more.",
+        "The project's test fails, too, until every sentence of the template is replaced. See README.md for more.",
     )
     return _Draft(names, folder, {folder: fill_project(package, names)}, next_steps)
 

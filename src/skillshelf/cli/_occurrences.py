@@ -138,7 +138,7 @@ class _DiskSearch:
         return folders
 
     def _find_owner(self, key: str, folders: dict[str, _Folder], owners: dict[str, str]) -> str:
-        """Return the SKILL.md of the skill whose folder this one lies in, or an empty string."""
+        """Return the SKILL.md of the skill whose folder this one is in, or an empty string."""
         parent, _, name = key.rpartition("/")
         # A workspace that is itself a skill still has others in its dot-folders.
         if not parent and name.startswith("."):
@@ -183,7 +183,7 @@ class _DiskSearch:
         if owner:
             owner_name = self._known.get(owner, "")
             owner_folder = relative(os.path.dirname(owner))
-            reason = f"it lies inside the folder of another skill, {owner_name!r} ({owner_folder}), and belongs to it"
+            reason = f"it is inside the folder of another skill, {owner_name!r} ({owner_folder}), and belongs to it"
             return Occurrence(location, "nested", (reason, "move its folder out to make it a skill of its own"))
         reasons = self._diagnostics_for(key)
         for file in SKILL_FILES:

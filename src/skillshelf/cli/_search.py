@@ -13,7 +13,7 @@ from skillshelf.text import clean_line, clip
 
 EXAMPLES = """
   skillshelf search fill in a pdf form
-  skillshelf search --explain sign a contract   which words matched, where, and what each brought
+  skillshelf search --explain sign a contract   which words matched, where, and how much each added
   skillshelf search --limit 1 --json deploy
 """
 _MAX_COPIES = 5
@@ -27,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
         "--limit", metavar="N", type=positive_number, default=5, help="show at most N skills (default: 5)"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="show which words matched in which field, and what each brought"
+        "--explain", action="store_true", help="show which words matched in which field, and how much each added"
     )
 
 

@@ -60,7 +60,7 @@ def _print_choices(shelf: Shelf, out: Output) -> None:
     for name, choice in sorted(shelf.choices.items()):
         effect = _EFFECTS[choice]
         if name not in names:
-            effect = "no such skill here now; kept for when there is"
+            effect = "no such skill here now; your choice is kept"
         rows.append([name, choice, effect])
     out.print_table(_COLUMNS, rows)
 
@@ -70,7 +70,7 @@ def _print_effect(shelf: Shelf, name: str, out: Output) -> None:
     if choice is not None:
         out.print(f"{name} is set to {choice}: {_EFFECTS[choice]}.")
     else:
-        out.print(f"{name} is as its author wants it: your choice is removed.")
+        out.print(f"Your choice for {name} is removed: its author decides again how it is shown.")
     for other, other_choice in sorted(shelf.choices.items()):
         if other.startswith(f"{name}@"):
             out.print(f"{other} stays set to {other_choice}.")

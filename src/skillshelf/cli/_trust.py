@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     revokes_all = args.revoke == []
     if revokes_all != args.all:
-        raise CommandError("--revoke takes names, or --all; --all goes with --revoke only.")
+        raise CommandError("--revoke takes either names or --all, and --all works only with --revoke.")
 
     workspace = _TrustedWorkspace(locate_workspace(args))
     for problem in workspace.problems:
@@ -351,7 +351,7 @@ def _print_list(workspace: _TrustedWorkspace, out: Output) -> None:
     own = workspace.own
     if own:
         applies = "its skills, AGENTS.md and CLAUDE.md apply as they change"
-        out.print(f"This repository is your own since {own.since[:10]}: {applies}.")
+        out.print(f"This repository has been your own since {own.since[:10]}: {applies}.")
         out.print()
     if items:
         rows = [
@@ -379,7 +379,7 @@ def _review_pending(workspace: _TrustedWorkspace, out: Output) -> int:
         out.print("Nothing is pending: the repository is your own, so its skills apply as they are.")
         return 0
     if not all_pending:
-        out.print("Nothing is pending: every skill of this workspace is as you approved it, or there is none.")
+        out.print("Nothing is pending: this workspace has no skill that you have not approved.")
         return 0
     places = ", ".join(dict.fromkeys(shown_path(pending.root) for pending in all_pending))
     out.print(f"{describe_kinds(all_pending, 'pending')} in {places}:")

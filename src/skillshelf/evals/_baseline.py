@@ -38,7 +38,7 @@ class Baseline:
 
         Empty for a skill that is new since that revision. Raises EvalError.
         """
-        # Two skills may lie in folders of the same name.
+        # Two skills may be in folders of the same name.
         real_folder = os.path.realpath(folder).encode("utf-8", "surrogateescape")
         home = hashlib.sha256(real_folder).hexdigest()[:16]
         target = os.path.join(self.stage, home, os.path.basename(os.path.abspath(folder)))

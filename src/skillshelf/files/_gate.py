@@ -34,7 +34,7 @@ class Page(NamedTuple):
 
 
 class Mount(NamedTuple):
-    """The mount a file or folder lies on."""
+    """The mount a file or folder is on."""
 
     device: int
     number: bytes
@@ -77,7 +77,7 @@ def open_plain(name: str, dir_fd: int, device: int) -> tuple[int, os.stat_result
 
     system.close(fd)
     if stat.S_ISREG(info.st_mode):
-        raise NotPlainFile("it lies on another mount")
+        raise NotPlainFile("it is on another mount")
     raise NotPlainFile(f"it is a {_kind(info.st_mode)}")
 
 
@@ -146,14 +146,14 @@ def find_link(root: str, parts: Sequence[str]) -> tuple[str, str] | None:
 
 
 def mount_of(fd: int) -> Mount:
-    """Return the mount an open file or folder lies on."""
+    """Return the mount an open file or folder is on."""
     return Mount(system.fstat(fd).st_dev, _mount_id(fd))
 
 
 def check_mount(fd: int, mount: Mount) -> None:
-    """Raise NotPlainFile if an open file or folder lies on another mount."""
+    """Raise NotPlainFile if an open file or folder is on another mount."""
     if mount_of(fd) != mount:
-        raise NotPlainFile("it lies on another mount")
+        raise NotPlainFile("it is on another mount")
 
 
 def _mount_id(fd: int) -> bytes:

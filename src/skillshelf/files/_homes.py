@@ -1,4 +1,4 @@
-"""skillshelf's own folders, which lie outside any workspace, and files that only this user may have written."""
+"""skillshelf's own folders, which are outside any workspace, and files that only this user may have written."""
 
 import os
 import stat

@@ -36,12 +36,12 @@ def split_below(root: str, path: str | os.PathLike[str]) -> list[str] | None:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Return True if a path lies below a folder. The paths alone decide: nothing is resolved."""
+    """Return True if a path is below a folder. The paths alone decide: nothing is resolved."""
     return path.startswith(folder.rstrip("/") + "/")
 
 
 def is_at_or_inside(path: str, folder: str) -> bool:
-    """Return True if a path is a folder's own or lies below it. The paths alone decide: nothing is resolved."""
+    """Return True if a path is a folder's own or is below it. The paths alone decide: nothing is resolved."""
     return path == folder or is_inside(path, folder)
 
 

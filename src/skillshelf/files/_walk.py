@@ -30,7 +30,7 @@ class TreeEntry(NamedTuple):
     name: str
     kind: EntryKind
     folder: int
-    """The descriptor of the folder it lies in. It is closed when the walk leaves that folder."""
+    """The descriptor of the folder it is in. It is closed when the walk leaves that folder."""
 
 
 def walk(
@@ -76,7 +76,7 @@ def walk(
             open_folders.append(folder)
             pending.append(iter(()))
             if system.fstat(folder).st_dev != device or entry.path in mounts:
-                report(entry.path, "it lies on another mount")
+                report(entry.path, "it is on another mount")
                 continue
             try:
                 pending[-1] = iter(list_folder(folder, f"{entry.path}/", report))

@@ -66,7 +66,7 @@ def sync_folder(path: str) -> None:
 def create_folder(path: str, contents: Mapping[str, bytes]) -> None:
     """Create a folder with these files in one step: after a crash it is complete or not there.
 
-    Raises FileExistsError if anything lies at `path`. `contents` maps paths below the folder to their bytes. Missing
+    Raises FileExistsError if anything is at `path`. `contents` maps paths below the folder to their bytes. Missing
     parents of `path` are created first and stay, whatever happens.
     """
     parent, name = os.path.split(os.path.abspath(path))

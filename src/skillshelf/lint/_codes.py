@@ -90,7 +90,7 @@ FINDING = {
     "nested-skill": "a SKILL.md inside another skill's folder is not a second skill",
     "no-skill": "no skill was found in the folder or package to check",
     "not-a-folder": "the path to check is not a folder",
-    "other-mount": "a folder lies on another mount and is not entered",
+    "other-mount": "a folder is on another mount and is not entered",
     "path-missing": "the path to check does not exist",
     "root-missing": "the folder of a source does not exist",
     "root-unreadable": "the folder of a source cannot be opened",

@@ -4,7 +4,7 @@ The instructions name files, and those files name others. A text names a file in
 
     references/tone.md, tone.md, ./tone.md       by its path, or the end of it
     references/tone, `tone`, **tone**            without its ending; a plain word only if it is set apart
-    references/tones/, the `scripts/` folder     by a folder that it lies in
+    references/tones/, the `scripts/` folder     by a folder that it is in
     references/<name>.md, step-N.md, {a,b}.md    by a pattern
     import helpers.tone, from . import tone      by importing it, in Python
 

@@ -248,7 +248,7 @@ def _is_dead(link: str, path: str, targets: frozenset[str]) -> bool:
     if from_skill.startswith("../"):
         beside, _, rest = from_skill.removeprefix("../").partition("/")
         if rest and beside not in targets and beside not in REFERENCE_FOLDERS:
-            return False  # names another skill from this one's folder; it lies outside and cannot be judged
+            return False  # names another skill from this one's folder; it is outside and cannot be judged
 
     # Markdown has links start at the file; references are named from the skill's folder.
     from_file = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))

@@ -69,7 +69,7 @@ def _find_troublesome_names(name: str, line: int, fix: str) -> Iterator[Diagnost
         yield Diagnostic("warning", "name-lookalike", message, line=line, fix=fix)
     else:
         message = f"the name {name!r} has letters outside a-z: some tools refuse it, and many users cannot type it"
-        fix = "use a-z, 0-9 and hyphens if people elsewhere are to use the skill"
+        fix = "use a-z, 0-9 and hyphens if others should be able to use the skill"
         yield Diagnostic("warning", "name-not-ascii", message, line=line, fix=fix)
 
 

@@ -75,7 +75,7 @@ class Feed:
         self.notes: tuple[Note, ...] = ()
 
     def renew(self) -> None:
-        """Send a fresh section next time: the conversation begins anew, or its beginning was rewritten."""
+        """Send a fresh section next time: the conversation starts over, or its beginning was rewritten."""
         self._sent = None
 
     def turn_begins(self) -> None:

@@ -102,7 +102,7 @@ def parse_origin(text: str) -> str:
     """Return an origin as browsers write it. Raises SettingsError."""
     origin = text.lower()
     if not _ORIGIN.fullmatch(origin):
-        raise SettingsError(f"No web page has the origin {text[:200]!r}: name it as https://a.b or http://a.b:8080.")
+        raise SettingsError(f"{text[:200]!r} is not a web origin. Write it as https://a.b or http://a.b:8080.")
     scheme = origin.partition(":")[0]
     default_port = {"https": ":443", "http": ":80"}.get(scheme, "")
     return origin.removesuffix(default_port)

@@ -15,7 +15,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line
 
 MAX_AGE = 1.0
-"""Seconds by which a tool call or a read may be behind the disk."""
+"""Seconds by which a tool call or a read may lag behind the disk."""
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class PendingSkills:
             waiting = "1 new or changed skill of this workspace is waiting for the user's approval"
         else:
             waiting = f"{count:,} new or changed skills of this workspace are waiting for the user's approval"
-        return f"{waiting} and cannot be used before. The user can review them in a terminal with: {self._command}"
+        return f"{waiting} and cannot be used until then. The user can review them in a terminal with: {self._command}"
 
 
 def add_pending_notice(error: SkillError, pending: PendingSkills | None) -> str:

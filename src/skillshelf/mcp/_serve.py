@@ -26,7 +26,7 @@ _CONNECTION_KEY = "skillshelf.connection"
 _REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 _refuse_connection = PlainTextResponse(
-    "This server has as many connections as it accepts. Try again later.", 503, {"connection": "close"}
+    "This server accepts no more connections at the moment. Try again later.", 503, {"connection": "close"}
 )
 
 

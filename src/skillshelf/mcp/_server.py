@@ -47,7 +47,7 @@ class SkillsServer(Server[Notifier]):
         """Make a server.
 
         `disclosure` and `budget` are those of the resource `skill://listing`, as in `Shelf.listing`. `max_age`: seconds
-        by which a load may be behind the disk.
+        by which a load may lag behind the disk.
         """
         self.shelf = shelf
         self._pending = pending

@@ -154,7 +154,7 @@ class SkillMarkdown(NamedTuple):
 
 
 def read_skill_markdown(shelf: Shelf, candidate: Candidate) -> SkillMarkdown:
-    """Return the file itself if any YAML reader finds in it what the shelf found. Otherwise, write it anew.
+    """Return the file itself if any YAML reader finds in it what the shelf found. Otherwise, write it out again.
 
     A code skill has no file, and a host that reads strictly would find something else in a file that needed repairs.
     """

@@ -113,7 +113,7 @@ class Fetcher:
                 request = self._client.build_request(method, url, headers=headers, data=form, json=json)
                 return await self._send(request, frozenset(headers or ()), follow=follow)
         except TimeoutError:
-            raise FetchFailedError(url, f"there was no whole answer within {self.rules.seconds:g} seconds") from None
+            raise FetchFailedError(url, f"there was no complete answer within {self.rules.seconds:g} seconds") from None
         except (httpx2.InvalidURL, UnicodeError) as error:
             raise FetchFailedError(url, f"it is not an address: {error}") from None
         except (httpx2.HTTPError, *_CONNECTION_FAILURES) as error:
@@ -136,7 +136,9 @@ class Fetcher:
                 raise FetchFailedError(first, f"it redirects more than {self.rules.max_redirects} times")
             if following.url.origin != request.url.origin:
                 if following.method not in ("GET", "HEAD"):
-                    raise FetchFailedError(first, "it sends what was posted on to another site, which is not followed")
+                    raise FetchFailedError(
+                        first, "it redirects the posted form to another site, and such redirects are not followed"
+                    )
                 for name in private_headers:
                     following.headers.pop(name, None)
             passed.append(str(response.url))
@@ -146,7 +148,7 @@ class Fetcher:
         """Read the body up to the limit. The rest is never received."""
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in _ENCODINGS:
-            raise FetchFailedError(str(response.url), "its answer is packed in a way that it was not asked for")
+            raise FetchFailedError(str(response.url), "its answer has a content encoding that was not asked for")
 
         pieces: list[bytes] = []
         room = self.rules.max_bytes

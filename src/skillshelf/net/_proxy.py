@@ -159,7 +159,7 @@ def _parse_head(data: bytes, more: bytes) -> _Head:
     if any(set(line) & set("\r\n\0") for line in (first, *lines)):
         raise ValueError("a line could be read as several")
     if any(_name_of(line) in ("", "transfer-encoding") for line in lines):
-        raise ValueError("a header is not one, or the body has no length")
+        raise ValueError("a header is malformed, or the body has no length")
     method, target, version = first.split(" ")
     is_tunnel = method == "CONNECT"
     parts = urlsplit(f"//{target}" if is_tunnel else target)
@@ -197,7 +197,7 @@ def _name_of(line: str) -> str:
 
 
 def _find_value(lines: Sequence[str], name: str) -> str:
-    """Return the value of a header. Raises ValueError if it is there twice, and could be read in two ways."""
+    """Return the value of a header. Raises ValueError if it is given twice, and could be read in two ways."""
     values = [line.partition(":")[2].strip() for line in lines if _name_of(line) == name]
     if len(values) > 1:
         raise ValueError(f"there are several {name}")

@@ -23,7 +23,7 @@ _MIN_CELLS = 20
 
 
 class ReviewPage:
-    """The lines of a review. A line that is too long goes on behind its margin or bar.
+    """The lines of a review. A line that is too long goes on after its margin or bar.
 
     So no part of a skill's text stands where our own words do.
     """

@@ -35,7 +35,7 @@ class _Entry(NamedTuple):
 
 
 class Index:
-    """The skills of a catalog by id. Its store lies in a folder if there is one that can be used, else in memory."""
+    """The skills of a catalog by id. Its store is in a folder if there is one that can be used, else in memory."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Index:
     def update(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
         """Index the skills that are new or changed since the last time, and forget those that are gone.
 
-        `announce` is called before skills are read. If the store fails, it is made anew, and after that kept in memory.
+        `announce` is called before skills are read. If the store fails, it is rebuilt, and after that kept in memory.
         Raises Stopped if `stop` is set meanwhile; the store is then as it was.
         """
         if self._store is not None and os.getpid() != self._process:
@@ -90,7 +90,7 @@ class Index:
         if self._store is None and len(catalog) < MIN_STORED:
             self._folder = None
 
-        # As it is, made anew, and in memory. A damaged store can fail in any way; a fault that is not the store's comes
+        # As it is, rebuilt, and in memory. A damaged store can fail in any way; a fault that is not the store's comes
         # up again in memory.
         for _ in range(3):
             try:
@@ -132,7 +132,7 @@ class Index:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the store lies in a folder, or will when it is opened."""
+        """True if the store is in a folder, or will be once it is opened."""
         return self._folder is not None
 
     def discard(self) -> None:

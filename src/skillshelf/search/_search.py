@@ -80,7 +80,7 @@ class SkillSearch:
         """Build the index or bring it up to date, so that the next search need not. Another thread can do this.
 
         `announce` is called with the number of skills to be indexed, if there are any. If `stop` is set meanwhile, this
-        ends early, and the next search begins anew.
+        ends early, and the next search starts over.
         """
         with self._lock, suppress(Stopped):
             self._index.update(catalog, announce, stop)

@@ -1,4 +1,4 @@
-"""Similarity of meaning: texts as averages of word-piece vectors from a table that lies on this machine.
+"""Similarity of meaning: texts as averages of word-piece vectors from a table that is on this machine.
 
 The table and its tokenizer are files of the package `wordllama`, which is not imported itself: that would import
 pydantic and requests, and takes longer than a search. Nothing is downloaded.

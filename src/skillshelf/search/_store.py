@@ -1,6 +1,6 @@
 """The index of a shelf: a database with the skills' words, pairs and vectors, and an engine beside it.
 
-It lies in a folder of its own in the cache, private to the user, or in memory. A folder holds `index.db`, the lock that
+It is in a folder of its own in the cache, private to the user, or in memory. A folder holds `index.db`, the lock that
 a process has while it opens or changes the index, and the files of tantivy. All changes are made in one transaction of
 the database, which ends with a list of tantivy's files. If that list is wrong, a process died between tantivy's commit
 and the database's, or the folder was tampered with. Such an index is not repaired but made anew, like one that is
@@ -224,7 +224,7 @@ class Store:
     ) -> list[IndexedSkill]:
         """Take skills out, add others, and give unchanged ones new stamps, by id. Return those added.
 
-        Hold the folder's lock meanwhile. If this fails, open the store anew.
+        Hold the folder's lock meanwhile. If this fails, open the store again.
         """
         inserted: list[IndexedSkill] = []
         if not self._database.in_transaction:

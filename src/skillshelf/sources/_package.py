@@ -289,14 +289,14 @@ def _import_package(name: str) -> ModuleType:
         if _is_missing(name, fault.__cause__):
             raise SourceError(
                 f"There is no package {name!r} to take skills from. Install it in the environment that skillshelf "
-                f"runs in (pip install NAME, or pip install -e FOLDER for your own), or no longer name it, also in "
-                f"your settings. The `skillshelf` command never imports from the current folder."
+                f"runs in (pip install NAME, or pip install -e FOLDER for your own), or stop "
+                f"naming it, in your settings too. The `skillshelf` command never imports from the current folder."
             ) from fault
         raise SourceError(f"Cannot look for skills in the package {name!r}: {fault}.") from fault
 
 
 def _is_missing(package: str, error: BaseException | None) -> bool:
-    """Return True if the package, or one that it lies in, does not exist."""
+    """Return True if the package, or one that it is in, does not exist."""
     if not isinstance(error, ModuleNotFoundError) or not error.name:
         return False
     return f"{package}.".startswith(f"{error.name}.")

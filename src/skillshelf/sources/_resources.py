@@ -54,7 +54,7 @@ def split_listed_path(package: str, listed: str) -> tuple[str, ...]:
     if parts[: len(folder)] == folder and len(parts) > len(folder):
         return parts[len(folder) :]
     if parts[0] == folder[0]:
-        raise NotPlainFile("it lies outside the skill's folder")
+        raise NotPlainFile("it is outside the skill's folder")
     return parts
 
 

@@ -207,7 +207,7 @@ class SkillFolderReader:
                     self._folders.append(path)
                     self._list_inner(inner, f"{path}/", depth + 1, files)
                 else:
-                    message = "the folder lies on another mount and is not entered"
+                    message = "the folder is on another mount and is not entered"
                     self._note("warning", "other-mount", message, path, "put a copy of the files there")
             finally:
                 system.close(inner)

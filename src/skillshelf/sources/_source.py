@@ -28,7 +28,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class InFolder(Protocol):
-    """A source whose skills lie in a folder."""
+    """A source whose skills are in a folder."""
 
     root: str
 

@@ -289,11 +289,11 @@ class SkillTree:
     # -- dropping -----------------------------------------------------------------------------------------------------
 
     def _drop_if_mounted(self, key: str, info: os.stat_result) -> bool:
-        """Drop a folder that lies on another mount. Return True if it does."""
+        """Drop a folder if it is on another mount, and return True if so."""
         if info.st_dev == self._device and not (self._mounts and self.state.path(key) in self._mounts):
             return False
         self.state.drop(key)
-        message = "the folder lies on another mount and is not entered"
+        message = "the folder is on another mount and is not entered"
         self.state.add_note(key, "warning", "other-mount", message, "open it as a source of its own")
         return True
 

@@ -67,7 +67,7 @@ class TrustedText(NamedTuple):
 def trusted_text(path: str | os.PathLike[str], trust: Trust, root: str | os.PathLike[str] | None = None) -> TrustedText:
     """Return the text of a file that may be used, and the file as pending if it differs from that text.
 
-    `root` is the workspace, if the file does not lie directly in it.
+    `root` is the workspace, if the file is not directly in it.
     """
     trust.refresh()
     top, below = _split_file(path, root)
@@ -263,13 +263,13 @@ def _copied_text(copy: TreeCopy | None) -> str | None:
 
 
 def _split_file(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> tuple[str, str]:
-    """Return the workspace and the file's path below it. Raises TrustError if the file lies elsewhere."""
+    """Return the workspace and the file's path below it. Raises TrustError if the file is elsewhere."""
     folder, name = os.path.split(os.path.abspath(path))
     folder = os.path.realpath(folder)
     top = folder if root is None else os.path.realpath(root)
     prefix = top.rstrip("/") + "/"
     if not f"{folder}/".startswith(prefix):
-        raise TrustError(f"{os.fspath(path)!r} does not lie in the workspace {os.fspath(root or '.')!r}.")
+        raise TrustError(f"{os.fspath(path)!r} is not in the workspace {os.fspath(root or '.')!r}.")
     return top, os.path.join(folder, name).removeprefix(prefix)
 
 

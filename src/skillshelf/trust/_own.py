@@ -1,6 +1,6 @@
 """Repositories that the user declared their own, whose skills and AGENTS.md apply as they are on disk.
 
-The declaration is the user's and lies outside the repository. It holds for one folder: another folder that takes its
+The declaration is the user's and is kept outside the repository. It holds for one folder: another folder that takes its
 path later is not the user's own until the user says so again.
 """
 

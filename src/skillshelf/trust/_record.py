@@ -37,7 +37,7 @@ class Approvals:
     """
 
     trees: Mapping[str, ApprovedTree] = field(default_factory=dict)
-    """Approved wherever they lie."""
+    """Approved wherever they are."""
     places: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     """By workspace and key: the approved trees that were there, the most recent last."""
     own: Mapping[str, OwnRepository] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Approvals:
         return replace(self, trees={**self.trees, tree: approval})
 
     def place(self, root: str, key: str, tree: str) -> "Approvals":
-        """Return the approvals with a note that this approved tree lies at this place now."""
+        """Return the approvals with a note that this approved tree is at this place now."""
         earlier = [known for known in self.history(root, key) if known != tree]
         keys = {**self.places.get(root, {}), key: (*earlier, tree)}
         placed = replace(self, places={**self.places, root: keys})

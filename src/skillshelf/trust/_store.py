@@ -64,7 +64,7 @@ class Trust:
         workspace = root.rstrip("/") + "/"
         # Both the path and its target count: either way the workspace could ship a record of approvals.
         if any(f"{path}/".startswith(workspace) for path in (self.path, os.path.realpath(self.path))):
-            return f"The approvals would lie inside the workspace, which could bring its own. {_MOVE}."
+            return f"The approvals would be stored inside the workspace, which could then approve itself. {_MOVE}."
         return ""
 
     def is_approved(self, tree: str) -> bool:
@@ -105,7 +105,7 @@ class Trust:
             self._write(approvals)
 
     def revoke(self, trees: Collection[str]) -> None:
-        """Withdraw the approval of these trees, wherever they lie."""
+        """Withdraw the approval of these trees, wherever they are."""
         with self._change("revoke an approval"):
             self._write(self.approvals.remove(trees))
 

@@ -138,7 +138,7 @@ class FileAccess:
         return f"{refusal} Use the path it leads to: {show_path(direct_path)!r}."
 
     def _parts_below(self, path: str) -> Parts | None:
-        """Return the names between the workspace and a path, or None if it does not lie in the workspace."""
+        """Return the names between the workspace and a path, or None if it is not in the workspace."""
         if "\0" in path:
             return None
         try:

@@ -182,7 +182,7 @@ class _MatcherSearch:
                     self._start()
                 searched = self._match_files(batch)
                 if searched < len(batch):
-                    # The matcher ended at this file. Another one goes on behind it.
+                    # The matcher ended at this file. Another one goes on after it.
                     self._stop()
                     slow_file, _ = batch[searched]
                     self._add_slow_file(slow_file)

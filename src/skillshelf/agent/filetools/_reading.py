@@ -70,10 +70,10 @@ def _read_lines(fd: int, path: str, size: int, offset: int, max_lines: int) -> s
     if counted.position is None:
         if counted.is_whole:
             raise FileAccessError(
-                f"Offset {offset} is behind the end of {show_path(path)!r}: it has {counted.lines} lines."
+                f"Offset {offset} is past the end of {show_path(path)!r}: it has {counted.lines} lines."
             )
         raise FileAccessError(
-            f"Line {offset} of {show_path(path)!r} lies behind its first {_MAX_COUNTED_BYTES:,} bytes, and only those "
+            f"Line {offset} of {show_path(path)!r} is beyond its first {_MAX_COUNTED_BYTES:,} bytes, and only those "
             "are read by line. A command can look further, if the user allows it."
         )
 
@@ -96,7 +96,7 @@ def _read_lines(fd: int, path: str, size: int, offset: int, max_lines: int) -> s
     if page.is_cut:
         body += (
             f"... (Line {offset + 1} is too long to be shown whole. "
-            f"Use offset={offset + 1} to continue behind it, or search_files to look into it.)\n"
+            f"Use offset={offset + 1} to continue after it, or search_files to look into it.)\n"
         )
     elif remaining > 0:
         count = f"{remaining} more" if counted.is_whole else "more"
@@ -173,7 +173,7 @@ def _count_lines(fd: int, line: int) -> _LineCount:
 
 
 def _end_of_line(chunk: bytes, number: int) -> int:
-    """Return the position behind the nth newline."""
+    """Return the position after the nth newline."""
     position = 0
     for _ in range(number):
         position = chunk.index(b"\n", position) + 1

@@ -178,7 +178,7 @@ class GitIgnore:
                 self._read(parts[:depth], folder)
 
     def load(self, parts: Parts, parent: int) -> None:
-        """Add the .gitignore of a folder, which lies in the open folder `parent`."""
+        """Add the .gitignore of a folder, which is in the open folder `parent`."""
         with suppress(OSError, NotPlainFile), open_below(parent, parts[-1:]) as folder:
             self._read(parts, folder)
 

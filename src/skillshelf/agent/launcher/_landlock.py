@@ -71,7 +71,7 @@ def _handled_rights(version: int) -> int:
     if version >= 3:
         rights |= _TRUNCATE
     if version >= 5:
-        rights |= _IOCTL_DEV  # otherwise a terminal that is open for reading can be set up anew
+        rights |= _IOCTL_DEV  # otherwise a terminal that is open for reading can be reconfigured
     return rights
 
 

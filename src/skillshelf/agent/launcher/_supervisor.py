@@ -101,7 +101,7 @@ class Supervisor:
             os.close(target)
 
     def _check_place(self, target: int) -> None:
-        """Raise PermissionError unless an open file lies in a writable folder, or in no folder at all."""
+        """Raise PermissionError unless an open file is in a writable folder, or in no folder at all."""
         place = os.readlink(f"/proc/self/fd/{target}")
         if not place.startswith("/") or place.startswith("/memfd:"):  # a pipe, a socket, a file in memory
             return

@@ -88,7 +88,7 @@ class RuleBook:
 
     @property
     def is_in_workspace(self) -> bool:
-        """True if the file lies in the workspace, where the agent could write it. Then no rule allows anything."""
+        """True if the file is in the workspace, where the agent could write it. Then no rule allows anything."""
         return self._path is not None and is_at_or_inside(os.path.realpath(self._path), self.root)
 
     def add(self, rule: Rule) -> bool:

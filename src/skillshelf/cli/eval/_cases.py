@@ -33,7 +33,7 @@ evals/evals.json and trigger sets ([{"query": …, "should_trigger": …}]) of o
 def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[list[Case], tuple[Diagnostic, ...]]:
     """Return the cases that fit the paths and the filter, and the faults of their files. Raises EvalError.
 
-    Python files of cases are run if `run_python` is set; otherwise their source is read.
+    Python case files are run if `run_python` is set; otherwise their source is read.
     """
     find = find_cases if run_python else read_case_outlines
     cases, notes = find(args.paths or list_searched(args), skill_folder=find_suite_skill(args))

@@ -87,7 +87,7 @@ class _Choice:
     def split_by_description(self, run: Run) -> list[Run]:
         """Return a run for each description, as if it were the skill's own, for reports and `compare`.
 
-        Its report lies in a folder of its own below that of the run, which has the artefacts.
+        Its report is in a folder of its own below that of the run, which has the artefacts.
         """
         infos = Plan(self.queries, ()).infos
         skills = {self.skill.name: self.skill.file}

@@ -21,7 +21,7 @@ EXAMPLES = """
   skillshelf eval --replay evals/recorded --github         replay them in CI, without an API key
   skillshelf eval --repeat 5 --fail-under 80%              fail unless the pass rate is surely above that
   skillshelf eval --repeat 5 --gate worse-than RUN         fail if it is worse than that run beyond chance
-  skillshelf eval evals/triggers.json --skill pdf          run a set that lies outside of the skill
+  skillshelf eval evals/triggers.json --skill pdf          run a set that is stored elsewhere
   skillshelf eval --resume RUN                             continue a run that was interrupted
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
@@ -119,7 +119,7 @@ def _add_compare_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--gate",
         choices=(_NO_NEW_FAILURES,),
-        help="also exit 1 if a case that always passed in A misses in B, be it by chance",
+        help="also exit 1 if a case that always passed in A misses in B, even if by chance",
     )
 
 
@@ -157,7 +157,7 @@ def _add_worker_arguments(parser: Parser) -> None:
 
 
 def _add_case_arguments(parser: Parser) -> None:
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="files of cases, skills, or folders of skills")
+    parser.add_argument("paths", metavar="PATH", nargs="*", help="case files, skills, or folders of skills")
     parser.add_argument(
         "--skill",
         metavar="NAME|PATH",
@@ -345,7 +345,7 @@ def _make_gates(args: argparse.Namespace) -> "Gates":
 
     named = [gate.removeprefix(f"{_WORSE_THAN} ") for gate in args.gate if gate.startswith(_WORSE_THAN)]
     if len(named) > 1:
-        raise EvalError("--gate worse-than is there twice", "Compare with one run")
+        raise EvalError("--gate worse-than is given twice", "Compare with one run")
     return Gates(
         fail_under=args.fail_under,
         worse_than=_read_run(named[0]) if named else None,

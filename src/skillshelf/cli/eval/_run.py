@@ -112,7 +112,7 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
         for note in notes:
             print_diagnostic(note, out)
     return CommandError(
-        f"nothing was run, because of {count_by_severity(notes)} in the files of cases.",
+        f"nothing was run, because of {count_by_severity(notes)} in the case files.",
         "Correct them, or run the other cases with --keep-going.",
         code="invalid-cases",
         facts={"diagnostics": [diagnostic_as_json(note) for note in notes]},
@@ -384,7 +384,7 @@ def _report(
     for line in judgement.lines:
         out.print_styled(disarm_line(line), _EXIT_STYLES.get(code, "yellow"))
     if faults:
-        missing = f"{count_noun(len(faults), 'error')} in the files of cases: those cases are not in these numbers."
+        missing = f"{count_noun(len(faults), 'error')} in the case files: those cases are not in these numbers."
         out.print_styled(missing, _EXIT_STYLES.get(code, "yellow"))
     out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
     if args.github:

@@ -47,7 +47,7 @@ class Artefacts:
     left_out: tuple[LeftOut, ...] = ()
 
     def seen_from_below(self) -> Artefacts:
-        """Return the artefacts for a report that lies one folder below that of the run."""
+        """Return the artefacts for a report that is one folder below that of the run."""
         files = [replace(file, path=f"../{file.path}", view=file.view and f"../{file.view}") for file in self.files]
         return replace(self, files=tuple(files))
 

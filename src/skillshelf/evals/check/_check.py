@@ -77,7 +77,7 @@ SkillName = Annotated[NonEmpty, Names("skill")]
 ReferenceName = Annotated[NonEmpty, Names("reference")]
 """A reference that the skill must have."""
 StoredPath = Annotated[NonEmpty, Names("stored")]
-"""A file that lies beside the case file, in the folder of its skill or suite."""
+"""A file that is beside the case file, in the folder of its skill or suite."""
 
 CheckResultValue: TypeAlias = Verdict | bool | Awaitable[Verdict] | Awaitable[bool]
 P = ParamSpec("P")

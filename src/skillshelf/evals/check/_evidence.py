@@ -1,6 +1,6 @@
 """The evidence that a judge decides by: everything about a trial that matters, within a stated size.
 
-Every line that the user, the assistant, a tool or a file wrote stands behind a `|`. So none of them can pretend to be a
+Every line that the user, the assistant, a tool or a file wrote follows a `|`. So none of them can pretend to be a
 heading, a tool call that was never made, or a file that was never written.
 """
 

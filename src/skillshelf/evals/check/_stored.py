@@ -1,4 +1,4 @@
-"""Texts that lie beside a case, for checks to compare with."""
+"""Texts that are stored beside a case, for checks to compare with."""
 
 import os
 

@@ -174,7 +174,7 @@ class RunModels:
         return ChosenModel(Replay(recording, like), like.id, like.tools, like.window, True)
 
     def _resolve(self, settings: Settings) -> ChosenModel:
-        if _is_scripted(settings):  # a script begins anew with each trial
+        if _is_scripted(settings):  # a script starts over with each trial
             return resolve(settings)
         if settings not in self._resolved:  # a provider's client keeps its connections, a local model its memory
             self._resolved[settings] = resolve(settings)

@@ -1,4 +1,4 @@
-"""A file of cases as plain values that know their lines, and models of its parts.
+"""A case file as plain values that know their lines, and models of its parts.
 
 YAML files may use what JSON has: texts, numbers, true, false, null, lists and mappings. Nothing is constructed; `yes`,
 dates and the like are texts.

@@ -59,7 +59,7 @@ def find_cases(
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """Return the cases of files and folders, and the faults in the files.
 
-    A folder has its own files of cases, and those in every `evals/` below it. Files that do not lie in the `evals/` of
+    A folder has its own case files, and those in every `evals/` below it. Files that are not in the `evals/` of
     a skill are about the skill in `skill_folder`, if it is given. Python files are run, and code skills are imported: a
     program that passes a folder trusts it. Raises EvalError for a path that does not exist.
     """
@@ -89,9 +89,9 @@ def find_case_files(paths: Paths) -> Iterator[str]:
 
 
 def find_folder_to_approve(path: str) -> str:
-    """Return the real folder that the user approves before a file of cases is run.
+    """Return the real folder that the user approves before a case file is run.
 
-    It is the skill whose `evals/` holds the file, or the suite's `evals/`, or else the folder that the file lies in:
+    It is the skill whose `evals/` holds the file, or the suite's `evals/`, or else the folder that the file is in:
     cases take fixtures from there, and Python imports helpers.
     """
     folder = os.path.dirname(os.path.realpath(path))
@@ -121,7 +121,7 @@ def _find_files(paths: Paths) -> Iterator[_CaseFile]:
     for given in paths:
         path = os.fspath(given)
         if not os.path.exists(path):
-            raise EvalError(f"there is no {path}", "Give a file of cases, a skill, or a folder of skills")
+            raise EvalError(f"there is no {path}", "Give a case file, a skill, or a folder of skills")
         for file in _find_files_below(path):
             real_path = os.path.realpath(file.path)
             if real_path not in known:
@@ -168,7 +168,7 @@ def _extension(path: str) -> str:
 def _read(file: _CaseFile, reading: _Reading) -> tuple[list[Case], list[Diagnostic]]:
     try:
         if file.format is None:
-            raise EvalError("it is not a file of cases", f"Their names end in {', '.join(_FORMATS)}", file.path)
+            raise EvalError("it is not a case file", f"Their names end in {', '.join(_FORMATS)}", file.path)
         return _read_as(file.format, file, reading)
     except EvalError as fault:
         return [], [_note_fault(fault)]
@@ -178,7 +178,7 @@ def _read_as(file_format: _Format, file: _CaseFile, reading: _Reading) -> tuple[
     if file.found_in != "named" and not _is_meant(file, file_format):
         if file.found_in != "evals":
             return [], []
-        # Results and graders often lie there. A YAML file without `cases:` is more likely a slip.
+        # Results and graders are often there. A YAML file without `cases:` is more likely a slip.
         severity: Severity = "warning" if file_format is _YAML else "info"
         return [], [_note_no_cases(severity, file.path)]
 
@@ -195,7 +195,7 @@ def _read_as(file_format: _Format, file: _CaseFile, reading: _Reading) -> tuple[
 
 
 def _is_meant(file: _CaseFile, file_format: _Format) -> bool:
-    """True if a file is meant to hold cases. Outside `evals/` any file may lie, even a broken one."""
+    """True if a file is meant to hold cases. Outside `evals/` a file may be anything, even broken."""
     in_evals = file.found_in == "evals"
     if in_evals and os.path.basename(file.path) == "evals.json":
         return True

@@ -1,4 +1,4 @@
-"""Where a file of cases lies: the skill it belongs to, and the skills and files that its cases may use."""
+"""Where a case file is: the skill it belongs to, and the skills and files that its cases may use."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class FileContent:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A file of cases, and the skill it belongs to, if any."""
+    """A case file, and the skill it belongs to, if any."""
 
     path: str
-    """The file of cases."""
+    """The case file."""
     skill: str = ""
     folder: str = ""
     """The folder of the skill."""
     listing: CaseListing | None = None
     shelves: ShelfReader = field(default_factory=ShelfReader)
     is_apart: bool = False
-    """True if the file does not lie in the folder of the skill."""
+    """True if the file is not in the folder of the skill."""
 
     def check_subjects(self, case: Case) -> None:
         """Raise EvalError if the case or one of its checks is about a skill or reference that it does not have."""
@@ -87,7 +87,7 @@ class Home:
         return self.base if self.is_apart or not self.folder else self.folder
 
     def with_skill(self, folder: str) -> Home:
-        """Return the home of cases for a skill that lies elsewhere."""
+        """Return the home of cases for a skill that is elsewhere."""
         return replace(self, skill=skill_name(folder), folder=folder, is_apart=True)
 
 
@@ -116,7 +116,7 @@ def find_skills_below(top: str) -> list[str]:
 
 
 def find_skill_folder(name_or_path: str, places: Iterable[str]) -> str:
-    """Return the folder of a skill that is given by its path, or by its name if it lies below one of these places.
+    """Return the folder of a skill that is given by its path, or by its name if it is below one of these places.
 
     Raises EvalError if there is none, or several.
     """

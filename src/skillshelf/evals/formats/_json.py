@@ -56,7 +56,7 @@ from skillshelf.evals.formats._json_values import (
 )
 from skillshelf.text import clip, closest_names, count_noun
 
-# `ground_truth` is missing: data sets of questions and answers lie everywhere.
+# `ground_truth` is missing: data sets of questions and answers are everywhere.
 _CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
 _HOW_TO_NAME_THE_SKILL = "Put the file in the skill's folder evals/, or name the skill with --skill"
 _MIN_TYPO_SIMILARITY = 0.85
@@ -67,7 +67,7 @@ Values = TypeVar("Values", bound=ForeignModel)
 
 
 class _NearbySkills:
-    """The skills around a file of cases, searched for once for all of its cases."""
+    """The skills around a case file, searched for once for all of its cases."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -163,7 +163,7 @@ def read_json(home: Home) -> FileContent:
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
-    """True if a JSON file holds cases: results and schemas may lie beside it; `anywhere`, files of all kinds."""
+    """True if a JSON file holds cases: results and schemas may be beside it; `anywhere`, files of all kinds."""
     entries = list_entries(_parse(read_text(path), path)) or []
     for entry in entries:
         if not isinstance(entry, dict):
@@ -279,7 +279,7 @@ class _EntryReader:
     # -- the skill ----------------------------------------------------------------------------------------------------
 
     def _find_home(self, home: Home) -> Home:
-        """Return the home of the case: the skill it lies in, or the nearest one that it names. Raises EvalError."""
+        """Return the home of the case: the skill it is in, or the nearest one that it names. Raises EvalError."""
         named = self._named_skill
         if home.skill:
             if named and named not in self._values.skills and not is_named(home.folder, named):

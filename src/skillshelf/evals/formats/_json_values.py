@@ -186,7 +186,7 @@ def find_prompt(entry: Any) -> str:
 
 
 def list_entries(document: Any) -> list[Any] | None:
-    """Return the cases of a document as they are written, in their order; None if it is not a file of cases."""
+    """Return the cases of a document as they are written, in their order; None if it is not a case file."""
     if isinstance(document, list):
         return [entry for item in document for entry in _expand(item)]
     if not isinstance(document, Mapping):

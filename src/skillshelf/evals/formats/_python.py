@@ -61,9 +61,9 @@ def read_python(home: Home) -> FileContent:
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
-    """True if a module is meant to hold cases, judged by its source: graders and helpers may lie beside it.
+    """True if a module is meant to hold cases, judged by its source: graders and helpers may be beside it.
 
-    `anywhere` says that modules of all kinds may lie beside it. One with cases then imports skillshelf.
+    `anywhere` says that modules of all kinds may be beside it. One with cases then imports skillshelf.
     """
     tree = _parse(read_text(path), path)
     if not _find_definitions(tree):

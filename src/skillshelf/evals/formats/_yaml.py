@@ -143,7 +143,7 @@ def read_yaml(home: Home) -> FileContent:
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
-    """True if a YAML file is meant to hold cases. `anywhere` says that files of all kinds may lie beside it."""
+    """True if a YAML file is meant to hold cases. `anywhere` says that files of all kinds may be beside it."""
     value = parse_document(read_text(path), path)
     cases = value.get("cases") if isinstance(value, YamlMapping) else value
     if anywhere:

@@ -13,7 +13,7 @@ from skillshelf.tables import Column, Table
 from skillshelf.text import clip
 
 CHOICE_FILE = "choice.json"
-"""Lies in the folder of a choice, above those of its runs."""
+"""The file in the folder of a choice, which is above the folders of its runs."""
 MAX_DESCRIPTION = 40
 _CERTAINTY = {"better": "better beyond chance", "worse": "worse beyond chance", "open": "which may be chance"}
 

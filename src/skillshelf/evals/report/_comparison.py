@@ -42,7 +42,7 @@ class CaseChange:
 
     @property
     def is_new_failure(self) -> bool:
-        """True if the case always passed before and has missed now, be it by chance."""
+        """True if the case always passed before and has missed now, even if by chance."""
         return self.before.rate.value == 1 and bool(self.after.counts.missed)
 
 
@@ -87,7 +87,7 @@ class RunComparison:
 
     @property
     def new_failures(self) -> tuple[str, ...]:
-        """The cases that always passed in A and missed in B, be it by chance."""
+        """The cases that always passed in A and missed in B, even if by chance."""
         return tuple(change.case for change in self.changes if change.is_new_failure)
 
 
@@ -179,7 +179,7 @@ def _find_kind(result: _CaseResults, p: float | None) -> Kind:
 def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = False) -> int:
     """Return the exit code for CI: 1 if B is worse beyond chance, as a whole or in a case.
 
-    With `no_new_failures` it is also 1 if a case that always passed in A missed in B, be it by chance. 3 means that
+    With `no_new_failures` it is also 1 if a case that always passed in A missed in B, even if by chance. 3 means that
     errors left open whether that is so, 0 that it is not. If nothing changed, it is 1 in at most 5% of comparisons:
     2.5% for the whole, as only worse counts, and 2.5% for all cases together.
     """

@@ -118,7 +118,7 @@ def _find_inconsistency(run: Run) -> str:
         if outcome.case not in ids:
             return f"it holds a trial of {outcome.case!r:.60}, which is not one of its cases"
         if not all(0 <= amount <= MAX_AMOUNT for amount in _list_amounts(outcome)):
-            return f"trial {outcome.repeat} of {outcome.case!r:.60} has tokens, seconds or costs that cannot be"
+            return f"trial {outcome.repeat} of {outcome.case!r:.60} has impossible tokens, seconds or costs"
 
     if len(ids) < len(run.cases):
         return "it holds a case twice"

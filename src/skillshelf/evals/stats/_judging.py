@@ -111,10 +111,10 @@ def _correct(said: float | None, sensitivity: float | None, specificity: float |
 
 
 def _bound_corrected(said: Interval, sensitivity: Interval, specificity: Interval) -> Interval:
-    """Return all corrected rates that are possible if the three rates lie in their intervals.
+    """Return all corrected rates that are possible if the three rates are in their intervals.
 
     The corrected rate grows with the share that the judge says is true. It falls with the sensitivity and with the
-    share of false alarms, as long as it lies between 0 and 1. So its ends are at corners.
+    share of false alarms, as long as it is between 0 and 1. So its ends are at corners.
     """
     fewest_false_alarms = 1 - specificity.high
     most_false_alarms = 1 - specificity.low

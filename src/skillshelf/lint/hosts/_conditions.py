@@ -23,7 +23,7 @@ _MOVE_TO_METADATA = "move them under `metadata:` if no host you use reads them"
 _LEAVE_OUT = "give it a value, or leave it out"
 _WRITE_AS_TEXT = "write each value as text on one line"
 _KEEP_ONE = "keep one"
-_MOVE_UP = "move it directly below `skills`, or point the host at the folder it lies in"
+_MOVE_UP = "move it directly below `skills`, or point the host at the folder it is in"
 
 CONDITIONS: dict[str, Condition] = {
     "allowed-tools-list": Condition("`allowed-tools` is a list", "write the tools on one line, separated by spaces"),
@@ -68,7 +68,7 @@ CONDITIONS: dict[str, Condition] = {
     "fields-unknown": Condition("it has fields that the format does not know", _MOVE_TO_METADATA),
     "file-lowercase": Condition("the file is called `skill.md`", "call it `SKILL.md`"),
     "folder-linked": Condition("the skill's folder is a symlink", "put the folder itself there"),
-    "folder-nested": Condition("the skill lies more than one folder below `skills`", _MOVE_UP),
+    "folder-nested": Condition("the skill is more than one folder below `skills`", _MOVE_UP),
     "frontmatter-last": Condition("the file ends right after the closing `---`", "write instructions below it"),
     "frontmatter-missing": Condition("there is no frontmatter", _ADD_FRONTMATTER),
     "frontmatter-not-first": Condition("the frontmatter is not the first thing in the file", _ADD_FRONTMATTER),

@@ -97,7 +97,7 @@ def find_file_conditions(file: SkillFile, *, nested: bool) -> list[str]:
 
 
 def is_nested(root: str, key: str) -> bool:
-    """Return True if a skill lies below a folder called `skills`, which hosts scan, but not directly in it.
+    """Return True if a skill is below a folder called `skills`, which hosts scan, but not directly in it.
 
     Only the root and the folders below it count: the folders above say nothing about where a host will look.
     """

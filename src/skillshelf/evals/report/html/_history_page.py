@@ -35,7 +35,7 @@ class TrendPlot(NamedTuple):
 
 
 def render_history_page(history: History, folder: str) -> str:
-    """Return the page about the runs. `folder` is where it will lie, for its links to their reports."""
+    """Return the page about the runs. `folder` is where it will be, for its links to their reports."""
     style = find_style()
     policy = f"default-src 'none'; style-src '{hash_source(style)}'; base-uri 'none'; form-action 'none'"
     page: str = (
