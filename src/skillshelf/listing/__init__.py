@@ -2,7 +2,8 @@
 
 from skillshelf.descriptor import ListingForm
 from skillshelf.listing._choose import make_listing
-from skillshelf.listing._feed import Feed, describe_change, merge_listings
+from skillshelf.listing._difference import describe_change, merge_listings
+from skillshelf.listing._feed import Feed
 from skillshelf.listing._markup import OPENING, Entry, parse, to_xml
 from skillshelf.listing._section import Level, Listing, Shortened
 from skillshelf.tokens import DEFAULT_BUDGET

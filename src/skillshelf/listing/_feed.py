@@ -7,12 +7,10 @@ is no cache to lose, the section itself is brought up to date.
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.listing._markup import Entry, escape_name, render
-from skillshelf.listing._section import SHORT_DESCRIPTION
-from skillshelf.text import clip
+from skillshelf.listing._difference import describe_change, merge_listings
 from skillshelf.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
@@ -159,91 +157,3 @@ class Feed:
         self._known = listing
         self.notes = ()
         return listing.text
-
-
-def describe_change(known: "Listing", new: "Listing") -> str:
-    """Return a note for a conversation that knows a listing: the difference, or all of `new` if that is shorter.
-
-    It is empty if the new listing only shows less of skills that are still there: the model has seen more of them.
-    """
-    if not new.text:
-        return "No skills are available any more." if known.text else ""
-    difference = _describe_difference(known, new)
-    return difference if len(difference) < len(new.text) else new.text
-
-
-def merge_listings(known: "Listing", new: "Listing") -> "Listing":
-    """Return the new listing with everything that is known of its skills already."""
-    before = {entry.name: entry for entry in known.entries}
-    entries = [_richer(before.get(entry.name), entry) for entry in new.entries]
-    seen = [before[cut.name] for cut in new.shortened if cut.what == "omitted" and cut.name in before]
-    return replace(new, entries=(*entries, *seen))
-
-
-def _describe_difference(known: "Listing", new: "Listing") -> str:
-    before = {entry.name: entry for entry in known.entries}
-    after = {entry.name: entry for entry in new.entries}
-    unnamed_before = _unnamed(known) - before.keys()
-    unnamed_after = _unnamed(new)
-
-    added = [entry for name, entry in after.items() if name not in before and name not in unnamed_before]
-    removed = [name for name in before if name not in after and name not in unnamed_after]
-    changed: list[Entry] = []
-    described: list[Entry] = []
-    for name, entry in after.items():
-        seen = before.get(name) or Entry(name, "")
-        is_added = name not in before and name not in unnamed_before
-        if is_added or _richer(seen, entry) == seen:
-            continue
-        if _richer(entry, seen) == entry:
-            described.append(entry)
-        else:
-            changed.append(entry)
-
-    sentences: list[str] = []
-    for label, names in (
-        ("Added", [entry.name for entry in added]),
-        ("Changed", [entry.name for entry in changed]),
-        ("Removed", removed),
-    ):
-        if names:
-            sentences.append(f"{label}: {', '.join(map(escape_name, names))}.")
-    if not sentences and before.keys() | unnamed_before != after.keys() | unnamed_after:
-        sentences.append("Those not named above: `search_skills(query)` finds them.")
-    if sentences:
-        sentences.insert(0, "The available skills changed.")
-    if described:
-        sentences.append(f"These may fit the message: {', '.join(escape_name(entry.name) for entry in described)}.")
-
-    note = " ".join(sentences)
-    # A model that was shown every skill in full does not know yet how to load one.
-    if note and new.introduction != known.introduction:
-        note += f"\n{new.introduction}"
-    shown = [*added, *changed, *described]
-    if shown:
-        note += f"\n{render(shown)}"
-    return note
-
-
-def _unnamed(listing: "Listing") -> set[str]:
-    """Return the skills that a listing leaves out."""
-    return {cut.name for cut in listing.shortened if cut.what == "omitted"}
-
-
-def _richer(one: Entry | None, other: Entry) -> Entry:
-    """Return `one` if the other entry shows nothing that `one` does not show as well."""
-    if one is None:
-        return other
-    if other.is_bare:
-        return one
-    has_same_description = other.description in (one.description, clip(one.description, SHORT_DESCRIPTION))
-    has_same_references = set(other.references) <= set(one.references) and _count_references(
-        other
-    ) == _count_references(one)
-    if has_same_description and has_same_references and other.instructions == one.instructions:
-        return one
-    return other
-
-
-def _count_references(entry: Entry) -> int:
-    return len(entry.references) + entry.more
