@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from skillshelf.agent._guidance import ProjectGuidance
 from skillshelf.agent._mentions import find_mentioned
 from skillshelf.descriptor import Choice, Delta, Diagnostic
 from skillshelf.errors import SkillError, SourceError, TrustError
@@ -13,19 +14,14 @@ from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
-from skillshelf.text import clean_line, quote_for_model, text_for_model
+from skillshelf.text import clean_line
 from skillshelf.trust import (
-    INSTRUCTION_FILES,
     AgentHold,
     Pending,
     Trust,
     TrustedSource,
     UnreviewedFile,
-    approve_file_write,
     begin_hold,
-    find_instruction_files,
-    find_unapproved_file,
-    trusted_text,
 )
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
@@ -36,8 +32,6 @@ if TYPE_CHECKING:
     from skillshelf.agent.filetools import Change
 
 _MAX_FAULTS = 10
-_MAX_GUIDANCE = 32 * 1024
-"""Characters of all instruction files together. Every model call carries them; longer texts belong in skills."""
 
 
 class RecordedWrite(NamedTuple):
@@ -107,19 +101,21 @@ class WorkspaceSkills:
             )
             self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
-        self.guidance = ""
-        """The texts of the project's AGENTS.md and CLAUDE.md files, as far as the user approved them."""
-        self._pending_guidance: tuple[Pending, ...] = ()
+        self._guidance = ProjectGuidance(workspace, trust)
         self._watched = Delta()
         """The changes that the watcher reloaded since the last turn."""
         self._reported_faults: set[str] = set()
-        self._read_guidance()
+
+    @property
+    def guidance(self) -> str:
+        """The texts of the project's AGENTS.md and CLAUDE.md files, as far as the user approved them."""
+        return self._guidance.text
 
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The project's skills and instruction files that the user has not approved as they are now."""
         skills = [pending for source in self.trusted for pending in source.pending]
-        return (*skills, *self._pending_guidance)
+        return (*skills, *self._guidance.pending)
 
     def find_pending_skills(self) -> tuple[Pending, ...]:
         """Return the pending skills, with the approvals that another process has written meanwhile."""
@@ -135,7 +131,7 @@ class WorkspaceSkills:
     def drift(self) -> tuple[str, ...]:
         """The names of skills that are not exactly as they were approved here: new, changed or gone."""
         names = [pending.name for source in self.trusted for pending in source.unapproved]
-        names += [pending.name for pending in self._find_unapproved_guidance()]
+        names += [pending.name for pending in self._guidance.find_unapproved()]
         names += [name for source in self.trusted for name in source.gone]
         return tuple(names)
 
@@ -264,26 +260,8 @@ class WorkspaceSkills:
         """Bring the shelf up to date with the disk, unless the skills are frozen."""
         if self.frozen:
             return Delta()
-        self._read_guidance()
+        self._guidance.read()
         return self.shelf.reload()
-
-    def _read_guidance(self) -> None:
-        """Read the instruction files from the root down to the folder: the nearest has the last word."""
-        texts: dict[str, str] = {}
-        waiting: list[Pending] = []
-        for file in self._guidance_files:
-            path = os.path.relpath(file, self.root)
-            if self._trust:
-                trusted = trusted_text(file, self._trust, self.root)
-                text = trusted.text
-                if trusted.pending:
-                    waiting.append(trusted.pending)
-            else:
-                text = _read_text(self.root, path)
-            if text and text.strip():
-                texts[path] = text_for_model(text)
-        self.guidance = _join_guidance(texts)
-        self._pending_guidance = tuple(waiting)
 
     # -- what the agent writes ----------------------------------------------------------------------------------------
 
@@ -294,8 +272,8 @@ class WorkspaceSkills:
 
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
-        if self._trust and self._is_guidance(path):
-            return trusted_text(path, self._trust, self.root).pending is None
+        if self._guidance.includes(path):
+            return self._guidance.is_reviewed(path)
         return all(source.is_reviewed(path) for source in self.trusted)
 
     def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> "RecordedWrite":
@@ -305,7 +283,7 @@ class WorkspaceSkills:
         that the user has seen in full is approved.
         """
         is_skill_file = os.path.basename(change.path) in SKILL_FILES
-        is_guidance = self._is_guidance(change.path)
+        is_guidance = self._guidance.includes(change.path)
         if not is_skill_file and not is_guidance and not self._is_in_skill(change.path):
             return RecordedWrite(Delta(), "")
         if self.frozen:
@@ -313,9 +291,8 @@ class WorkspaceSkills:
 
         problem = self._approve_write(change) if is_seen else ""
         if is_guidance:
-            self._read_guidance()
-            is_pending = any(pending.location == change.path for pending in self._pending_guidance)
-            if is_pending and not problem:
+            self._guidance.read()
+            if self._guidance.is_pending(change.path) and not problem:
                 problem = "The file applies as soon as the user has reviewed it."
             return RecordedWrite(Delta(), problem)
         delta = turn.wrote(change.path)
@@ -341,31 +318,14 @@ class WorkspaceSkills:
             return "The file is not as the user saw it: another program changed it."
         sha256 = hashlib.sha256(data).hexdigest()
         try:
-            if self._is_guidance(change.path):
-                approve_file_write(change.path, sha256, self._trust, self.root)
+            if self._guidance.includes(change.path):
+                self._guidance.approve_write(change.path, sha256)
             else:
                 for source in self.trusted:
                     source.approve_writes({change.path: sha256})
         except TrustError as error:
             return str(error)
         return ""
-
-    @property
-    def _guidance_files(self) -> list[str]:
-        """The paths of instruction files, whether they exist or not, from the root down to the folder."""
-        return [file for folder in self.workspace.levels() for file in find_instruction_files(folder)]
-
-    def _is_guidance(self, path: str) -> bool:
-        """Return True for an instruction file, even if it repeats another one now: the next write may change that."""
-        folder, name = os.path.split(path)
-        return name in INSTRUCTION_FILES and folder in self.workspace.levels()
-
-    def _find_unapproved_guidance(self) -> list[Pending]:
-        """Return the instruction files that the user has not approved as they are, even if they are the user's own."""
-        if self._trust is None:
-            return []
-        files = [find_unapproved_file(path, self._trust, self.root) for path in self._guidance_files]
-        return [file for file in files if file]
 
     def _is_in_skill(self, path: str) -> bool:
         folder = os.path.dirname(path)
@@ -385,24 +345,6 @@ def describe_delta(delta: Delta) -> str:
     kinds = (("added", delta.added), ("changed", delta.changed), ("removed", delta.removed))
     changes = [f"{kind} {', '.join(names)}" for kind, names in kinds if names]
     return f"Skills reloaded: {'; '.join(changes) or 'nothing changed'}."
-
-
-def _join_guidance(texts: Mapping[str, str]) -> str:
-    """Join the texts of instruction files, by path. Each of several gets a heading, and its share of the space."""
-    if len(texts) < 2:
-        return "".join(texts.values())[:_MAX_GUIDANCE]
-    share = _MAX_GUIDANCE // len(texts)
-    parts = []
-    for path, text in texts.items():
-        scope = "the whole repository"
-        if os.path.dirname(path):
-            scope = f"the folder {quote_for_model(os.path.dirname(path))} below its root"
-        parts.append(f"For {scope}:\n\n{text[:share]}")
-    return "\n\n".join(parts)
-
-
-def _read_text(root: str, path: str) -> str:
-    return _decode(_read_bytes(root, path))
 
 
 def _read_bytes(root: str, path: str) -> bytes:
