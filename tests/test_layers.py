@@ -20,7 +20,7 @@ LAYERS = [
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"choices", "sources", "settings", "watch"},
     {"workspace"},
-    {"turn", "discovery", "loop", "routing", "shelf", "toolbox"},
+    {"_chosen", "turn", "discovery", "loop", "routing", "shelf", "toolbox"},
     {"lint", "demo", "slash", "rendering", "standing", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},

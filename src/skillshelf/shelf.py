@@ -6,10 +6,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from skillshelf._chosen import ChosenSkills
 from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Activation, Choice, Delta, Disclosure, Found, SkillDescriptor
+from skillshelf.descriptor import Activation, Choice, Delta, Found, SkillDescriptor
 from skillshelf.discovery import refuse_own_names
-from skillshelf.errors import SettingsError, SkillError, SkillNotFoundError, SourceError
+from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Permission, Tool
@@ -22,7 +23,6 @@ from skillshelf.sources import (
     PackageSource,
     Source,
 )
-from skillshelf.text import closest_names
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
@@ -52,7 +52,6 @@ class _CachedListing(NamedTuple):
 
 _MAX_LISTINGS = 64
 """Listings that are kept: a ranking is one conversation's."""
-_DISCLOSURES: dict[Choice, Disclosure] = {"full": "always", "name": "auto", "manual": "manual"}
 
 
 class Shelf:
@@ -77,9 +76,7 @@ class Shelf:
         """
         self.sources = tuple(sources)
         self.counter = counter
-        self._choices: dict[str, Choice] = dict(choices or {})
-        self._originals: dict[Place, Found] = {}
-        """The skills that a choice changes or switches off, as their sources have them."""
+        self._chosen = ChosenSkills(choices or {})
         self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
@@ -144,7 +141,7 @@ class Shelf:
                     continue
                 for key, found in refreshed.items():
                     place = Place(rank, key)
-                    changes[place] = self._apply_choice(place, found)
+                    changes[place] = self._chosen.apply(place, found)
 
             delta = self._apply(changes)
             if failure:
@@ -247,67 +244,34 @@ class Shelf:
     @property
     def choices(self) -> Mapping[str, Choice]:
         """The user's choices by name or `name@source`, also those for skills that are not here."""
-        return MappingProxyType(self._choices)
+        return MappingProxyType(self._chosen.choices)
 
     def choice_for(self, skill: SkillDescriptor) -> Choice | None:
         """Return the user's choice for a skill: one for `name@source` counts before one for the name."""
-        return self._choices.get(self.choice_key(skill))
+        return self._chosen.choice_for(skill)
 
     def choice_key(self, skill: SkillDescriptor) -> str:
         """Return the name that the user's choice for a skill is kept by, or would be: `name@source` or the name."""
-        return skill.qualified if skill.qualified in self._choices else skill.name
+        return self._chosen.key_for(skill)
 
     @property
     def off(self) -> tuple[Candidate, ...]:
         """The skills that the user switched off, by name. They are not in the catalog."""
-        chosen = [Candidate(place, found) for place, found in list(self._originals.items())]
-        off = [candidate for candidate in chosen if self.choice_for(candidate.descriptor) == "off"]
-        return tuple(sorted(off, key=lambda candidate: (candidate.found.name, candidate.place)))
+        return self._chosen.off
 
     def choosable_names(self) -> set[str]:
         """Return the names that a choice can have here: `name` and `name@source` of every skill, also of those off."""
-        skills = [candidate.descriptor for candidate in self.off]
-        for name in self._catalog:
-            skills += [candidate.descriptor for candidate in self._catalog.candidates(name)]
-        return {skill.name for skill in skills} | {skill.qualified for skill in skills}
+        return self._chosen.list_names(self._catalog)
 
     def check_choice(self, name: str, choice: Choice | None) -> None:
         """Raise SkillNotFoundError if there is no skill to make this choice for. None removes one, here or not."""
-        names = self.choosable_names()
-        if name in names or (choice is None and name in self._choices):
-            return
-        if name in self._catalog:
-            qualified = self._catalog[name].qualified
-            raise SettingsError(f"A choice is kept by NAME or NAME@SOURCE: give {qualified!r} instead of {name!r}.")
-        bare_name = name.partition("@")[0] or name
-        raise SkillNotFoundError(name, closest_names(bare_name, sorted({each.partition("@")[0] for each in names})))
+        self._chosen.check(name, choice, self._catalog)
 
     def choose(self, choices: Mapping[str, Choice]) -> Delta:
         """Follow these choices from now on, and return the difference."""
         with self._lock:
-            keys = {key for key in {*self._choices, *choices} if self._choices.get(key) != choices.get(key)}
-            names = {key.partition("@")[0] for key in keys}
-            originals = {place: found for place, found in self._originals.items() if found.name in names}
-            for name in names:
-                for candidate in self._catalog.candidates(name):
-                    originals.setdefault(candidate.place, candidate.found)
-
-            self._choices = dict(choices)
-            changes = {place: self._apply_choice(place, found) for place, found in originals.items()}
+            changes = self._chosen.replace_choices(choices, self._catalog)
             return self._apply(changes)
-
-    def _apply_choice(self, place: Place, found: Found | None) -> Found | None:
-        """Return a skill as the user wants it, or None if it is off."""
-        self._originals.pop(place, None)
-        if not self._choices or found is None or found.descriptor is None:
-            return found
-        choice = self.choice_for(found.descriptor)
-        if choice is None:
-            return found
-        self._originals[place] = found
-        if choice == "off":
-            return None
-        return replace(found, descriptor=replace(found.descriptor, disclosure=_DISCLOSURES[choice]))
 
     def search(self, query: str, limit: int = 5, *, min_score: float | None = None) -> "list[Match]":
         """Return the skills that fit a query, best first, each with the reasons. The list is empty if none fits.
