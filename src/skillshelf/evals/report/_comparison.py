@@ -15,8 +15,9 @@ from skillshelf.evals.report._format import (
     format_points,
     format_rate,
 )
-from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
+from skillshelf.evals.report._summary import CaseArm, count_cases, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
+from skillshelf.evals.report._versus import Versus, compare_arms
 from skillshelf.evals.stats import CONFIDENCE, Counts, fisher, holm
 from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun

@@ -15,7 +15,8 @@ from skillshelf.evals.report._choice import CHOICE_FILE
 from skillshelf.evals.report._comparison import compare
 from skillshelf.evals.report._history import History, RunRecord, Trend, Unreadable
 from skillshelf.evals.report._run_files import HTML_FILE, RUN_FILE, RunUnreadableError, read_run
-from skillshelf.evals.report._summary import Versus, summarize
+from skillshelf.evals.report._summary import summarize
+from skillshelf.evals.report._versus import Versus
 from skillshelf.evals.stats import Counts, Difference, Rate, correct_together, exact_rate
 from skillshelf.files import NotPlainFile, open_folder, system, walk
 

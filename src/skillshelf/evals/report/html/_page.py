@@ -17,8 +17,9 @@ from skillshelf.evals.report._format import (
     format_seconds,
 )
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
+from skillshelf.evals.report._summary import ArmSummary, Group, Summary
 from skillshelf.evals.report._tables import labelled_groups, page_tables, skill_of, summary_line
+from skillshelf.evals.report._versus import Versus
 from skillshelf.evals.report.html._environment import embed_json, find_script, find_style, hash_source, make_environment
 from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
 from skillshelf.evals.report.html._trials import list_trials

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import format_count, format_money, format_points, format_rate, skill_label
 from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report._summary import Summary, Versus
-from skillshelf.evals.stats import Confusion, Queries, Rate, is_right
+from skillshelf.evals.report._summary import Summary
+from skillshelf.evals.report._versus import Versus
+from skillshelf.evals.stats import Confusion, Difference, Queries, Rate, is_right
 from skillshelf.tables import Cell, Column, Table
 
 MAX_PAIRS = 60
@@ -110,46 +111,96 @@ class CostPlot(NamedTuple):
     table: Table
 
 
-def plot_costs(summary: Summary) -> CostPlot | None:
-    """Plot cost against gain: in money if every price is known, else in tokens."""
-    comparisons = [(group.name, versus) for group in summary.skills for versus in group.versus[:1] if versus.difference]
-    costs = [versus.cost for _, versus in comparisons]
-    # Prices without any difference, such as those of a scripted model, say nothing about cost.
-    is_priced = None not in costs and any(cost and cost.value for cost in costs)
-    measured = []
-    for name, versus in comparisons:
-        cost = versus.cost if is_priced else versus.tokens
-        if cost and versus.tokens and versus.difference:
-            measured.append((name, versus.base, cost.value, versus.difference))
-    if not measured:
-        return None
+class _SkillCost(NamedTuple):
+    """How much more a trial with the skill takes, in dollars or tokens, and what it gains."""
 
-    amounts = [amount for _, _, amount, _ in measured]
-    most = max([abs(amount) for amount in amounts] + [1e-9]) * 1.15
-    least = min(0.0, *amounts) * 1.15
-    span = most - least or 1.0
+    skill: str
+    base: str
+    amount: float
+    gain: Difference
 
-    def x(amount: float) -> float:
-        return 4 + 84 * (amount - least) / span
 
-    def y(gain: float) -> float:
+class _Scale(NamedTuple):
+    """Where amounts and gains are in the picture, in per cent."""
+
+    least: float
+    most: float
+
+    def x(self, amount: float) -> float:
+        span = self.most - self.least or 1.0
+        return 4 + 84 * (amount - self.least) / span
+
+    def y(self, gain: float) -> float:
         return 50 - 44 * max(-1.0, min(1.0, gain))
 
-    format_amount = format_money if is_priced else format_count
-    unit = "$" if is_priced else "tokens"
-    points = []
-    rows = []
-    for number, (name, base, amount, found) in enumerate(measured, 1):
-        label = skill_label(name)
-        points.append(CostPoint(label, x(amount), y(found.value), y(found.interval.low), y(found.interval.high)))
-        sign = "−" if amount < 0 else "+"
-        gain = Cell(f"{format_points(found.value)} pp", link=link_gain(name, base))
-        rows.append((f"{number}. {label}", f"{sign}{format_amount(abs(amount))}", gain))
 
-    axis_label = f"{format_amount(most)} more" if is_priced else f"{format_amount(most)} {unit} more"
+def plot_costs(summary: Summary) -> CostPlot | None:
+    """Plot cost against gain: in money if every price is known, else in tokens."""
+    is_priced = _is_priced(summary)
+    costs = _measure_costs(summary, is_priced)
+    if not costs:
+        return None
+
+    amounts = [cost.amount for cost in costs]
+    widest = max([abs(amount) for amount in amounts] + [1e-9])
+    scale = _Scale(least=min(0.0, *amounts) * 1.15, most=widest * 1.15)
+    points = []
+    for cost in costs:
+        interval = cost.gain.interval
+        points.append(
+            CostPoint(
+                name=skill_label(cost.skill),
+                x=scale.x(cost.amount),
+                y=scale.y(cost.gain.value),
+                low=scale.y(interval.low),
+                high=scale.y(interval.high),
+            )
+        )
+    return CostPlot(
+        points=points,
+        ticks=[Tick(gain, scale.y(gain)) for gain in GAIN_TICKS],
+        left=scale.x(scale.least),
+        right=scale.x(scale.most),
+        zero=scale.x(0),
+        axis_label=f"{format_money(scale.most)} more" if is_priced else f"{format_count(scale.most)} tokens more",
+        table=_tabulate_costs(costs, is_priced),
+    )
+
+
+def _list_gains(summary: Summary) -> list[tuple[str, Versus]]:
+    """Return the first comparison of each skill that has one."""
+    gains = []
+    for group in summary.skills:
+        if group.versus and group.versus[0].difference:
+            gains.append((group.name, group.versus[0]))
+    return gains
+
+
+def _is_priced(summary: Summary) -> bool:
+    """Return True if every price is known. Equal prices, such as those of a scripted model, say nothing about cost."""
+    costs = [versus.cost for _, versus in _list_gains(summary)]
+    return None not in costs and any(cost and cost.value for cost in costs)
+
+
+def _measure_costs(summary: Summary, is_priced: bool) -> list[_SkillCost]:
+    costs = []
+    for skill, versus in _list_gains(summary):
+        amount = versus.cost if is_priced else versus.tokens
+        if amount and versus.tokens and versus.difference:
+            costs.append(_SkillCost(skill, versus.base, amount.value, versus.difference))
+    return costs
+
+
+def _tabulate_costs(costs: Sequence[_SkillCost], is_priced: bool) -> Table:
+    unit = "$" if is_priced else "tokens"
+    format_amount = format_money if is_priced else format_count
+    rows = []
+    for number, cost in enumerate(costs, 1):
+        sign = "−" if cost.amount < 0 else "+"
+        gain = Cell(f"{format_points(cost.gain.value)} pp", link=link_gain(cost.skill, cost.base))
+        rows.append((f"{number}. {skill_label(cost.skill)}", f"{sign}{format_amount(abs(cost.amount))}", gain))
     columns = (Column("skill"), Column(f"{unit} per trial"), Column("gain"))
-    table = Table("Cost against gain", columns, rows)
-    return CostPlot(points, [Tick(gain, y(gain)) for gain in GAIN_TICKS], x(least), x(most), x(0), axis_label, table)
+    return Table("Cost against gain", columns, rows)
 
 
 class HeatCell(NamedTuple):

@@ -30,7 +30,8 @@ from skillshelf.agent.events import (
 from skillshelf.evals._results import CheckResult, Outcome
 from skillshelf.evals._trace import CommandRun, FileState, Trace
 from skillshelf.evals.artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
-from skillshelf.evals.report._summary import find_error, list_offered
+from skillshelf.evals.report._coverage import list_offered
+from skillshelf.evals.report._summary import find_error
 from skillshelf.text import clean, count_noun, to_json
 
 MAX_TEXT = 4_000

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from skillshelf.agent.events import LoadRepeated, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.evals._results import CaseInfo, Outcome
+from skillshelf.evals.report._coverage import list_offered
 from skillshelf.evals.report._format import (
     STOPPED,
     format_count,
@@ -15,7 +16,7 @@ from skillshelf.evals.report._format import (
     format_seconds,
 )
 from skillshelf.evals.report._links import link_trials
-from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop, list_offered
+from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop
 from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.evals.report.html._transcripts import TranscriptBook, shorten
 from skillshelf.text import clean, clip, count_noun
