@@ -33,39 +33,44 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
-    threshold = MIN_SCORE
     shelf = open_shelf(args)
     prepare_search(shelf)
     # One more than wanted, however poor: the runner-up of the last match, or the nearest if nothing fits.
     ranked = shelf.search(query, args.limit + 1, min_score=0.0)
-    matches = [match for match in ranked[: args.limit] if match.score >= threshold]
+    matches = [match for match in ranked[: args.limit] if match.score >= MIN_SCORE]
 
     if args.json:
-        answer = {
-            "query": query,
-            "matches": [match_as_json(match, query) for match in matches],
-            "threshold": threshold,
-            "with_similarity": is_similarity_installed(),
-        }
-        if ranked and not matches:
-            answer["nearest"] = match_as_json(ranked[0], query)
-        out.print_json(answer)
-        return 0 if matches else 1
-    if not matches:
-        _report_nothing(query, ranked, threshold)
+        _print_json(query, matches, ranked, out)
+    elif matches:
+        _print_matches(query, matches, ranked, out, explain=args.explain)
+    else:
+        _report_nothing(query, ranked, MIN_SCORE)
         if args.explain and ranked:
             _print_match(1, ranked, query, out, explain=True)
-        if args.explain or out.is_terminal:
-            note_words_alone(out)
-        return 1
-
-    for rank in range(1, len(matches) + 1):
-        if rank > 1 and (args.explain or out.is_terminal):
-            out.print()
-        _print_match(rank, ranked, query, out, explain=args.explain)
-    if args.explain or out.is_terminal:
+    if not args.json and (args.explain or out.is_terminal):
         note_words_alone(out)
-    return 0
+    return 0 if matches else 1
+
+
+def _print_json(query: str, matches: Sequence[Match], ranked: Sequence[Match], out: Output) -> None:
+    answer = {
+        "query": query,
+        "matches": [match_as_json(match, query) for match in matches],
+        "threshold": MIN_SCORE,
+        "with_similarity": is_similarity_installed(),
+    }
+    if ranked and not matches:
+        answer["nearest"] = match_as_json(ranked[0], query)
+    out.print_json(answer)
+
+
+def _print_matches(
+    query: str, matches: Sequence[Match], ranked: Sequence[Match], out: Output, *, explain: bool
+) -> None:
+    for rank in range(1, len(matches) + 1):
+        if rank > 1 and (explain or out.is_terminal):
+            out.print()
+        _print_match(rank, ranked, query, out, explain=explain)
 
 
 def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *, explain: bool) -> None:

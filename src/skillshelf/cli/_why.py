@@ -3,7 +3,8 @@
 import argparse
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.cli._occurrences import Occurrence, search_elsewhere
@@ -40,6 +41,42 @@ def run(args: argparse.Namespace, out: Output) -> int:
         from skillshelf.cli._why_request import explain  # the search and the agent's approvals, if they are needed
 
         return explain(args, out)
+
+    explanation = _explain(args)
+    if args.json:
+        out.print_json(explanation.as_json())
+    else:
+        _print_explanation(explanation, out)
+    return 0 if explanation.is_on_shelf else 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Explanation:
+    """Every skill and folder with a name, and the places where they were searched for."""
+
+    name: str
+    is_on_shelf: bool
+    is_off: bool
+    """True if the user switched off a skill of the name."""
+    occurrences: list[Occurrence]
+    closest: list[str]
+    searched: list[SearchedFolder]
+    search_notes: list[str]
+    workspace_notes: tuple[str, ...]
+    """Where the search for a repository ended, and why."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "on_shelf": self.is_on_shelf,
+            "occurrences": [asdict(occurrence) for occurrence in self.occurrences],
+            "closest": self.closest,
+            "searched": [asdict(folder) for folder in self.searched],
+            "notes": [*self.search_notes, *self.workspace_notes],
+        }
+
+
+def _explain(args: argparse.Namespace) -> _Explanation:
     workspace = locate_workspace(args)
     shelf = open_shelf(args)
     settings = load_settings({})
@@ -47,44 +84,47 @@ def run(args: argparse.Namespace, out: Output) -> int:
     skill = shelf.catalog.get(name)
     if skill is not None:
         name = skill.name  # without the source of name@source
+
     occurrences = [_explain_candidate(shelf, candidate, settings) for candidate in shelf.catalog.candidates(name)]
     is_on_shelf = bool(occurrences)
     off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
     occurrences += [_explain_off(shelf, candidate) for candidate in off]
-
     if not is_on_shelf:
         occurrences += _explain_attachable(name)
-    searched = _list_searched(shelf, workspace)
-    elsewhere, notes = search_elsewhere(shelf, name)
+
+    elsewhere, search_notes = search_elsewhere(shelf, name)
     closest: list[str] = []
     if is_on_shelf:
         # A folder that merely has the name matters only to a user who misses the skill.
         elsewhere = [occurrence for occurrence in elsewhere if occurrence.status != "no skill"]
     else:
-        closest += closest_names(name, shelf.catalog)
-    occurrences += elsewhere
+        closest = list(closest_names(name, shelf.catalog))
+    return _Explanation(
+        name=name,
+        is_on_shelf=is_on_shelf,
+        is_off=bool(off),
+        occurrences=[*occurrences, *elsewhere],
+        closest=closest,
+        searched=_list_searched(shelf, workspace),
+        search_notes=search_notes,
+        workspace_notes=tuple(workspace.notes),
+    )
 
-    if args.json:
-        out.print_json(
-            {
-                "name": name,
-                "on_shelf": is_on_shelf,
-                "occurrences": [asdict(occurrence) for occurrence in occurrences],
-                "closest": closest,
-                "searched": [asdict(folder) for folder in searched],
-                "notes": [*notes, *workspace.notes],
-            }
-        )
+
+def _print_explanation(explanation: _Explanation, out: Output) -> None:
+    if explanation.is_on_shelf:
+        status = "on the shelf"
+    elif explanation.is_off:
+        status = "off"
     else:
-        status = "on the shelf" if is_on_shelf else "not on the shelf"
-        if off and not is_on_shelf:
-            status = "off"
-        out.print_styled(f"{name} is {status}.", "bold")
-        _print_occurrences(occurrences, closest, out)
-        if not occurrences:
-            notes += workspace.notes  # where the search ended matters only if it found nothing
-        _print_search(searched, notes, out)
-    return 0 if is_on_shelf else 1
+        status = "not on the shelf"
+    out.print_styled(f"{explanation.name} is {status}.", "bold")
+
+    _print_occurrences(explanation.occurrences, explanation.closest, out)
+    notes = explanation.search_notes
+    if not explanation.occurrences:
+        notes = [*notes, *explanation.workspace_notes]  # where the search ended matters only if it found nothing
+    _print_search(explanation.searched, notes, out)
 
 
 def _print_occurrences(occurrences: list[Occurrence], closest: list[str], out: Output) -> None:

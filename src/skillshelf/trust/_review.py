@@ -218,15 +218,18 @@ def _write_change(
     # With the CR at the end of each line: it may be the only change.
     before = _split_lines(old_text)
     after = _split_lines(new_text)
-    if not _is_quick_to_compare(before, after):
+    if _is_quick_to_compare(before, after):
+        old_name = path if old else "/dev/null"
+        new_name = path if new else "/dev/null"
+        yield from _write_diff(before, after, old_name, new_name)
+    else:
         yield _write_entry(f"{path}: too long to compare; {versions}; the new text:")
         yield from _quote(new_text)
-        return
 
+
+def _write_diff(before: list[str], after: list[str], old_name: str, new_name: str) -> Iterator[ReviewLine]:
     import difflib  # takes 5 ms, which only a review pays
 
-    old_name = path if old else "/dev/null"
-    new_name = path if new else "/dev/null"
     diff = difflib.unified_diff(before, after, old_name, new_name, lineterm="")
     for position, line in enumerate(diff):
         kind: LineKind = "file" if position < _DIFF_HEAD else _DIFF_KINDS.get(line[:1], "quote")

@@ -241,25 +241,35 @@ def find_escape(words: Sequence[str], spelled: int) -> str:
         return words[0]
 
     free = words[spelled:]
-    if spelled == 1 and program == "git" and free and (free[0].startswith("-") or free[0] in _GIT_ESCAPES):
-        return free[0]
-    if spelled == 1 and program in _TASK_RUNNERS and free and free[0] in _TASK_RUNNERS[program]:
-        return free[0]
+    if spelled == 1 and free:
+        if _is_escaping_subcommand(program, free[0]):
+            return free[0]
+        if program == "tar" and not free[0].startswith("-"):
+            free = [f"-{free[0]}", *free[1:]]  # `tar xf`: the first word is made of options
 
-    if spelled == 1 and program == "tar" and free and not free[0].startswith("-"):
-        free = [f"-{free[0]}", *free[1:]]  # `tar xf`: the first word is made of options
-    escapes = _ESCAPES.get(program)
-    if escapes is None and program in INTERPRETERS:
-        escapes = _CODE
-    is_clone = program == "git" and "clone" in words[1:2]
+    all_escapes = []
+    if program in _ESCAPES:
+        all_escapes.append(_ESCAPES[program])
+    elif program in INTERPRETERS:
+        all_escapes.append(_CODE)
+    if program == "git" and "clone" in words[1:2]:
+        all_escapes.append(_GIT_CLONE)
+
     for word in free:
-        if escapes is not None and _is_escape(word, escapes):
+        if any(_is_escape(word, escapes) for escapes in all_escapes):
             return word
-        if is_clone and _is_escape(word, _GIT_CLONE):
-            return word
-        if program in ("git", "make", "gmake") and ("::" in word or (program != "git" and "=" in word)):
-            return word  # `ext::` is a transport that runs a command, `SHELL=` the shell of every recipe
+        if program in ("git", "make", "gmake") and "::" in word:
+            return word  # `ext::` is a transport that runs a command
+        if program in ("make", "gmake") and "=" in word:
+            return word  # `SHELL=` is the shell of every recipe
     return ""
+
+
+def _is_escaping_subcommand(program: str, word: str) -> bool:
+    """Return True if a rule for all of a program must not cover this first word."""
+    if program == "git":
+        return word.startswith("-") or word in _GIT_ESCAPES
+    return word in _TASK_RUNNERS.get(program, ())
 
 
 def _is_escape(word: str, escapes: _Escapes) -> bool:
