@@ -229,7 +229,7 @@ def test_sizes_are_the_bytes_that_were_read() -> None:
 
 def test_an_offset_into_instructions_is_refused(shelf: Shelf) -> None:
     """Instructions come whole, and the error says so."""
-    with pytest.raises(SkillUnreadableError, match="an offset goes with a reference only"):
+    with pytest.raises(SkillUnreadableError, match="only a reference takes an offset"):
         Turn(shelf).load("pdf", offset=10)
 
 

@@ -64,7 +64,7 @@ class ChosenSkills:
         return {place: self.apply(place, found) for place, found in originals.items()}
 
     def list_names(self, catalog: Catalog) -> set[str]:
-        """Return the names that a choice can go by: `name` and `name@source` of every skill, also of those off."""
+        """Return the names that a choice can go by: `name` and `name@source` of every skill, even if it is off."""
         skills = [candidate.descriptor for candidate in self.off]
         for name in catalog:
             skills += [candidate.descriptor for candidate in catalog.candidates(name)]

@@ -161,7 +161,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     @property
     def found(self) -> Mapping[Place, Found]:
-        """Everything that the sources found, also shadowed skills and places without a usable skill, in no order."""
+        """Everything that the sources found, in no order, with shadowed skills and places without a usable skill."""
         return self._found
 
     @cached_property
@@ -209,7 +209,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """Return the next catalog and the difference. `changes` has the new state of each changed place."""
         found = dict(self._found)
         added: dict[str, list[Candidate]] = {}
-        """New candidates for every name that the changes concern, also for names that only lose some."""
+        """New candidates for every name that the changes concern, including names that only lose some."""
         diagnostics: list[Diagnostic] = []
         is_changed = False
 

@@ -16,7 +16,7 @@ the listing has its name only. `manual`: hidden from the model; the user can inv
 Severity = Literal["error", "warning", "info"]
 
 MAX_DESCRIPTION = 1024
-"""Characters of a description that the format allows. Of a longer one this much is shown and searched."""
+"""Characters of a description that the format allows. A longer one is shown and searched up to here."""
 
 
 class FrozenMap(Mapping[str, Any]):

@@ -112,7 +112,7 @@ def _check_answer(tool: Tool, answer: object) -> bool:
 
 
 def _run_to_end(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine from plain code, also from plain code that runs inside an event loop, as in a notebook."""
+    """Run a coroutine from plain code, even if that code runs inside an event loop, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

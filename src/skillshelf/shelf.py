@@ -46,7 +46,7 @@ class _Observer(NamedTuple):
 
 class _CachedListing(NamedTuple):
     generation: int
-    """Of the catalog that the listing was made from."""
+    """The generation of the catalog that the listing was made from."""
     listing: "Listing"
 
 
@@ -243,7 +243,7 @@ class Shelf:
 
     @property
     def choices(self) -> Mapping[str, Choice]:
-        """The user's choices by name or `name@source`, also those for skills that are not here."""
+        """The user's choices by name or `name@source`, including those for skills that are not here."""
         return MappingProxyType(self._chosen.choices)
 
     def choice_for(self, skill: SkillDescriptor) -> Choice | None:
@@ -260,7 +260,7 @@ class Shelf:
         return self._chosen.off
 
     def choosable_names(self) -> set[str]:
-        """Return the names that a choice can have here: `name` and `name@source` of every skill, also of those off."""
+        """Return the names that a choice can have here: `name` and `name@source` of every skill, even if it is off."""
         return self._chosen.list_names(self._catalog)
 
     def check_choice(self, name: str, choice: Choice | None) -> None:
@@ -335,7 +335,7 @@ class Shelf:
             return None
 
     def read_instructions(self, candidate: Candidate) -> str:
-        """Return the instructions of a skill, also of a shadowed one, with a note if the model lacks tools of it."""
+        """Return the instructions of a skill, shadowed or not, with a note if the model lacks tools of it."""
         return self._toolbox.add_note(candidate.place, self._read_plain_instructions(candidate))
 
     def tools(self) -> tuple[Tool, ...]:

@@ -132,7 +132,7 @@ class BaseSkill:
 
 
 def describe_class(cls: type[BaseSkill], source: str) -> SkillDescriptor:
-    """Return the descriptor of an author's class. Raises InvalidSkillError, also if it hides a method of BaseSkill."""
+    """Return the descriptor of an author's class. Raises InvalidSkillError, also for one that hides our own methods."""
     for method, reason in _OWN_METHODS.items():
         member = getattr(cls, method)
         is_class_method = isinstance(member, MethodType)

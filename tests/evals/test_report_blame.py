@@ -57,7 +57,7 @@ def test_annotations_are_on_the_lines_that_can_be_mended(skill: str) -> None:
         "not followed: pdf/merge (skills/pdf/evals/cases.yaml:7, passed 2 of 3): "
         "response_contains 'total': it is not there"
     )
-    assert notes[3].message == "1 trial of pdf/split could not be made: ModelHTTPError: 529 overloaded"
+    assert notes[3].message == "1 trial of pdf/split could not be completed: ModelHTTPError: 529 overloaded"
     assert github_annotation(notes[3]).startswith(
         "::warning file=skills/pdf/evals/cases.yaml,line=7,title=not-tried::1 trial of"
     )

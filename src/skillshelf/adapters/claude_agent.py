@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _SERVER = "skillshelf"
 _PREFIX = f"mcp__{_SERVER}__"
 _MAX_HOOK_CHARACTERS = 10_000
-"""Of a longer text, Claude Code shows the model only the first 2 KB. It counts in UTF-16, as JavaScript does."""
+"""Claude Code cuts a longer text to its first 2 KB. It counts in UTF-16, as JavaScript does."""
 _NEW_LISTING = (
     "The available skills changed. This replaces all you have been told about them before. "
     "Instructions you have been shown may have changed: load them again.\n\n"

@@ -121,7 +121,7 @@ def _encode_result(result: Any) -> Any:
 
     try:
         tool_return_ta.dump_json(result)
-    except ValueError:  # also for a result that contains itself
+    except ValueError:  # including a result that contains itself
         return text_of(result)
     if has_nested_media(result):  # pydantic-ai would write the bytes of an image deep inside as text
         return text_of(result)

@@ -294,7 +294,7 @@ def _join(
     """Return the new history, and the skill texts that are no longer in it.
 
     It has the new beginning, the skills that were loaded before the cut, and the messages after it. The user's last
-    message stays, also if it is from before the cut.
+    message stays, even if it is from before the cut.
     """
     end = [*_find_last_prompt(old, cut, beginning), *old[cut:]]
     still_there = loaded_skills(end)

@@ -115,7 +115,7 @@ def _fill_in(sentence: str, error: BaseException) -> str:
             wait = f"try again in {count_noun(math.ceil(error.retry_after), 'second')}"
         quote = _quote_provider(error.body)
     elif isinstance(error, AgentRunError) and error.message:
-        # Of a limit, pydantic-ai says how to raise it in code, which is of no use to a user.
+        # pydantic-ai's message says how to raise the limit in code, which is of no use to a user.
         quote = error.message.partition(". Consider raising")[0][:_MAX_QUOTED] + "."
 
     text = sentence.format(http=http, model=model, wait=wait, host=_find_host(error))

@@ -182,7 +182,7 @@ def make_plain_loop(gate: Gate, window: KeepInWindow) -> Loop:
 
 
 class KeepInWindow(AbstractCapability[Any]):
-    """Makes room in the model's window before each of its calls, also in the middle of a turn."""
+    """Makes room in the model's window before each of its calls, even in the middle of a turn."""
 
     id = "skillshelf_window"
 

@@ -151,7 +151,7 @@ class Policy:
         """Decide about a call of one of the agent's own tools, or of another tool that needs approval.
 
         `path`: the real path of the file that would be written. `subject`: the command or the script that would run. A
-        rule that denies a call comes first, also in `yolo`. A rule that allows one counts for nothing in `read-only`,
+        rule that denies a call comes first, even in `yolo`. A rule that allows one counts for nothing in `read-only`,
         and for no file that the agent obeys.
         """
         if tool in READING:

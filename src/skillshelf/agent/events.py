@@ -264,7 +264,7 @@ _CLASS_BY_KIND: dict[str, type[Event]] = {cls.kind: cls for cls in get_args(Even
 
 
 def from_json(plain: dict[str, Any]) -> Event:
-    """Return the event that `as_json` described, also if the description went through JSON text."""
+    """Return the event that `as_json` described, even if the description went through JSON text."""
     values: dict[str, Any] = {}
     for name, value in plain.items():
         values[name] = tuple(value) if isinstance(value, list) else value

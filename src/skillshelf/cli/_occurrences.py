@@ -74,7 +74,7 @@ class _Folder:
 
 
 class _DiskSearch:
-    """A search for a name in all folders below a root, also in those that the shelf passes over.
+    """A search for a name in all folders below a root, including those that the shelf passes over.
 
     Links are not followed, and folders of version control are left out.
     """

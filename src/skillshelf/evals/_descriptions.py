@@ -186,7 +186,7 @@ def _put_on_shelf(query: Case, mark: str, skill: CurrentSkill, folder: str) -> C
 
 
 Score = bool | None
-"""Of a query: whether the skill was loaded as it should be; None if infrastructure errors left that open."""
+"""True if the skill was loaded for a query as it should be; None if infrastructure errors left that open."""
 
 
 @dataclass(frozen=True, slots=True)

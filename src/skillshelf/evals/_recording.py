@@ -240,8 +240,8 @@ def read_recorded_models(folder: str) -> list[RecordedModel]:
 def find_recorded_model(folder: str, name: str = "", preferred: str = "", option: str = "--model") -> RecordedModel:
     """Return the recorded model of this name. Without a name, return the run's own.
 
-    Of several, return the `preferred`. Raises EvalError if there is none, or if the user has to choose one with
-    `option`.
+    If there are several, return the `preferred` one. Raises EvalError if there is none, or if the user has to choose
+    one with `option`.
     """
     models = read_recorded_models(folder)
     if name:

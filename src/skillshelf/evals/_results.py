@@ -17,7 +17,7 @@ from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict
 from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
-"""`error` means that the trial, or one of its checks, could not be made. It is neither a pass nor a miss."""
+"""`error` means that the trial, or one of its checks, could not be completed. It is neither a pass nor a miss."""
 Arm = Literal["with", "without", "old"]
 """With the skill as it is, without it, or with the version that `--baseline` names."""
 
@@ -107,7 +107,7 @@ class Outcome:
 
     @property
     def status(self) -> Status:
-        """`missed` if a check did not hold, even if another check could not be made."""
+        """`missed` if a check did not hold, even if another check could not be completed."""
         if self.trace.error:
             return "error"
         if self.failed:
@@ -118,7 +118,7 @@ class Outcome:
 
     @property
     def unrecorded(self) -> bool:
-        """True if the trial could not be made because a replay has no answer for a call of the agent or a judge."""
+        """True if the trial failed because a replay has no answer for a call of the agent or a judge."""
         if self.trace.error:
             return self.trace.unrecorded
         return any(result.verdict.unrecorded for result in self.checks)

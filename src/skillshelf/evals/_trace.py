@@ -87,7 +87,7 @@ class Trace:
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
     seconds: float = 0.0
     error: str = ""
-    """Why the trial could not be made: a provider failed, say, or the workspace could not be written.
+    """Why the trial could not be completed: a provider failed, say, or the workspace could not be written.
 
     Such a trial is neither a pass nor a miss of the skill."""
     unrecorded: bool = False

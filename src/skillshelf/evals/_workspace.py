@@ -113,7 +113,7 @@ def _names_to_leave_out(skill: str, folder: str, names: list[str]) -> list[str]:
 
 
 def change_file(root: str, path: str, data: bytes | None) -> None:
-    """Write a file of the workspace, or remove it if `data` is None. Raises OSError, also for a path through a link."""
+    """Write a file of the workspace, or remove it if `data` is None. Raises OSError, as for a path through a link."""
     *folders, name = path.split("/")
     with _open_folder(root, folders, make=data is not None) as folder:
         if data is None:

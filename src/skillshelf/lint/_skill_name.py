@@ -74,7 +74,7 @@ def _find_troublesome_names(name: str, line: int, fix: str) -> Iterator[Diagnost
 
 
 def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
-    """Check the name that a SKILL.md has, also against the name of its folder."""
+    """Check the name that a SKILL.md has, by itself and against the name of its folder."""
     written = skill.values.get("name")
     if not isinstance(written, str) or not written.strip():
         return  # the reader reports it

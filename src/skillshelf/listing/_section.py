@@ -78,7 +78,7 @@ class Listing:
             return Level.NAME
         if entry.instructions is not None:
             return Level.FULL
-        # Of a very long description, the section shows as much as the format allows: that is all it ever shows.
+        # The section shows a very long description up to the length that the format allows, and never more.
         if len(entry.description) <= SHORT_DESCRIPTION and Shortened(name, "description") in self.shortened:
             return Level.SHORT
         return Level.WHOLE

@@ -79,7 +79,7 @@ def list_files(skill: SkillDescriptor) -> list[str]:
 
 
 def find_skill(shelf: Shelf, name: str) -> Candidate:
-    """Return the skill of exactly that name. Raises SkillNotFoundError, also if its author kept it from the model."""
+    """Return the skill of exactly that name. Raises SkillNotFoundError, even for one that is kept from the model."""
     candidate = shelf.catalog.find(name)
     skill = candidate.descriptor
     if skill.name != name or skill.disclosure == "manual":

@@ -106,7 +106,7 @@ class Fetcher:
         """Return the answer of a server, whatever its status.
 
         A redirect to another site gets neither the headers nor the form. Raises AddressRefusedError for what the rules
-        forbid, also on the way of a redirect, and FetchFailedError.
+        forbid, including the target of a redirect, and FetchFailedError.
         """
         try:
             with anyio.fail_after(self.rules.seconds), _keep_out_of_logs():
@@ -120,7 +120,7 @@ class Fetcher:
             raise FetchFailedError(url, describe_failure(error)) from None
 
     async def _send(self, request: httpx2.Request, private_headers: frozenset[str], *, follow: bool) -> Fetched:
-        """Send a request and follow redirects. Of their answers, only the head is received."""
+        """Send a request and follow redirects. Only the head of a redirect is received."""
         first = str(request.url)
         passed: list[str] = []
         while True:

@@ -139,7 +139,7 @@ def _resolve_method_hints(
 
 
 def _resolve_hints(holder: Any, location: HintLocation, **namespaces: Any) -> dict[str, Any]:
-    """Return hints as objects, also if the annotations are postponed."""
+    """Return hints as objects, even if the annotations are postponed."""
     try:
         return typing.get_type_hints(holder, include_extras=True, **namespaces)
     except Exception as error:  # a postponed hint is any expression the author wrote, and can fail in any way

@@ -33,7 +33,7 @@ class Query:
     words: list[str] = field(default_factory=list)
     """In order, with repetitions."""
     importance: dict[str, float] = field(default_factory=dict)
-    """Of each word, without regard to its rarity."""
+    """The weight of each word, without regard to its rarity."""
     rarity: dict[str, float] = field(default_factory=dict)
     spelling: dict[str, str] = field(default_factory=dict)
     """Each word as the query has it."""

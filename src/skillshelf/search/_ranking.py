@@ -88,7 +88,7 @@ def rate_fit(coverage: float, similarity: float | None, score: float, rival: flo
     """
     margin = 0.0
     if score > 0:
-        # On a shelf of two skills, one of them is far ahead for any request, also if it has nothing to do with it.
+        # On a shelf of two skills, one of them is far ahead for any request, even if it has nothing to do with it.
         evident = coverage + max(0.0, (similarity or 0.0) - _UNRELATED)
         margin = min(_MAX_MARGIN, evident, (score - rival) / score)
     if similarity is None:

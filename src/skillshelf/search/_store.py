@@ -62,9 +62,9 @@ class Version(NamedTuple):
     """What tells whether a skill is still the one that was indexed."""
 
     stamp: int
-    """Of its files; 0 if only the text can tell."""
+    """The stamp of its files; 0 if only the text can tell."""
     digest: bytes
-    """Of its text."""
+    """The digest of its text."""
 
 
 class IndexedSkill(NamedTuple):

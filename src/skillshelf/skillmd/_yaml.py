@@ -67,7 +67,7 @@ class Document:
 
 
 def compose(text: str, budget: Budget | None = None, *, as_safe_load: bool = False) -> Document:
-    """Return the tree of a YAML text. Raises YamlFault, also for a text beyond the budget.
+    """Return the tree of a YAML text. Raises YamlFault, for example if the text exceeds the budget.
 
     Each node has the tag that is written in the text, or None. With `as_safe_load` it has the tag that YAML 1.1
     resolves for it, and a text that PyYAML's `safe_load` refuses is refused.

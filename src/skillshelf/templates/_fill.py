@@ -26,7 +26,7 @@ class TemplateSentence:
 
 
 def find_template_sentences(data: bytes) -> Iterator[TemplateSentence]:
-    """Yield the sentences of templates that the content of a file still has, also with other line breaks."""
+    """Yield the sentences of templates that the content of a file still has, even with other line breaks."""
     words = b" ".join(data.split())
     for sentence in _list_sentences():
         if sentence.encode() not in words:

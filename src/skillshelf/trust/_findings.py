@@ -37,7 +37,7 @@ class Finding:
 
 
 def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes]) -> Iterator[Finding]:
-    """Yield each kind of finding, also if it has no instances. `first` is the file whose frontmatter counts."""
+    """Yield each kind of finding, even if it has no instances. `first` is the file whose frontmatter counts."""
     texts: dict[str, str] = {}
     for path, data in contents.items():
         text = decode_text(data)

@@ -17,7 +17,7 @@ from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
 
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
-"""The names of files with project instructions. Of two in a folder, the first comes first."""
+"""The names of files with project instructions. If a folder has several, they apply in this order."""
 _MAX_IMPORT = 100
 """Bytes of a file that does nothing but import the other one."""
 

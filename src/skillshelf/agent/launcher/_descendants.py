@@ -1,4 +1,4 @@
-"""The processes that a program leaves behind, also those that left its process group or session."""
+"""The processes that a program leaves behind, including those that left its process group or session."""
 
 import os
 import signal

@@ -48,7 +48,7 @@ def _is_program(word: str) -> bool:
     return bool(word) and "=" not in word and word not in _SHELL_WORDS
 
 
-# Of these, the shell would not start a program: it reads on in its own way, or changes itself for the words after it.
+# The shell does not start a program for these: it reads on in its own way, or changes itself for the words after it.
 _SHELL_WORDS = frozenset(
     ". alias break builtin case command continue coproc declare do done elif else enable esac eval exec exit export fc "
     "fi for function getopts hash if in let local readonly return select set shift shopt source then time times trap "

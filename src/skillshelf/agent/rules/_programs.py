@@ -209,7 +209,7 @@ _ESCAPES["gmake"] = _ESCAPES["make"]
 _ESCAPES["fdfind"] = _ESCAPES["fd"]
 
 _GIT_CLONE = _Escapes(letters="cu")
-# Of these, the arguments or the configuration name programs to run.
+# The arguments or the configuration of these subcommands name programs to run.
 _GIT_ESCAPES = frozenset(
     "archive bisect clone config credential daemon difftool fast-import filter-branch for-each-repo hook instaweb "
     "maintenance mergetool p4 receive-pack remote-ext remote-fd send-email shell submodule svn upload-archive "

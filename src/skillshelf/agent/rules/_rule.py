@@ -28,7 +28,7 @@ class Rule:
     A command is compared word by word. A `*` as its last word stands for further words; without it, the command has
     these words and no others. It stands neither for files outside the workspace nor for arguments with which the
     program is known to run another one. A path is a pattern relative to the workspace, in which `**` stands for any
-    folders. Of other tools, the named arguments have to be equal, and the rest may be anything.
+    folders. For other tools, the named arguments have to be equal, and the rest may be anything.
     """
 
     decision: Decision
@@ -226,7 +226,7 @@ def _denies(rule: Rule, call: RuledCall) -> bool:
         pattern = _parse_pattern(rule.command)
         return any(pattern.fits(words) for words in find_commands(str(call.arguments.get("command", ""))))
     if call.tool in WRITING and rule.tool == _WRITE:
-        # Of a disk that ignores case, both spellings are one file.
+        # On a disk that ignores case, both spellings are one file.
         return _compile_path(fold_name(rule.path)).fullmatch(fold_name(_relative_path(call))) is not None
     return rule.tool == call.tool and _has_arguments(rule, call)
 

@@ -124,7 +124,7 @@ async def _collect(
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process group, also after the program itself has ended, and read what is left of its output."""
+    """End the process group, even if the program itself has ended, and read what is left of its output."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(TimeoutError):

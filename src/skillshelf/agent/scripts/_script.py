@@ -100,7 +100,7 @@ def find_script(
 ) -> SkillScript:
     """Find a script on the list of a skill, in the version that the skill is served in.
 
-    Raises SkillError, also if the script is not on the list or its interpreter is not installed.
+    Raises SkillError, for example if the script is not on the list or its interpreter is not installed.
     """
     candidate = shelf.catalog.find(skill)
     descriptor = candidate.descriptor

@@ -34,7 +34,7 @@ class Session:
         self.messages: list[ModelMessage] = content.messages
         """The current history: what the model gets."""
         self.transcript: list[ModelMessage] = content.transcript
-        """The whole conversation, also the messages that compaction took out of the history."""
+        """The whole conversation, including the messages that compaction took out of the history."""
         self.sides: list[SideTranscript] = content.sides
         """The side conversations of skills that ran apart. The model gets only their results."""
         self.model = content.model

@@ -36,7 +36,7 @@ class LeftOut:
     """A clause for the reader, such as `larger than 8 MiB`."""
     files: int
     size: int
-    """Of all these files together, in bytes."""
+    """The size of all these files together, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Verdict:
     passed: bool
     reason: str = ""
     error: str = ""
-    """Why the check could not be made, such as a judge that did not answer. It is then neither a pass nor a miss."""
+    """Why the check could not be completed: a judge did not answer, say. It is then neither a pass nor a miss."""
     unrecorded: bool = False
     """True if the error is that a replay has no answer of the judge."""
 
@@ -165,7 +165,7 @@ def _make_adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _find_marks(hint: Any) -> list[Names]:
-    """Return the marks of a type, also of one that may be None."""
+    """Return the marks of a type, even if it may be None."""
     marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Names)]
     for part in get_args(hint):
         if hasattr(part, "__metadata__"):

@@ -60,7 +60,7 @@ async def _search(regex: str, text: str) -> bool:
 
 
 async def run_apart(command: list[str], text: str) -> str:
-    """Give a text to a program and return what it prints. Raises SubprocessError, also if it takes too long."""
+    """Give a text to a program and return what it prints. Raises SubprocessError, for example if it takes too long."""
     done = await asyncio.to_thread(
         subprocess.run, command, input=text, text=True, capture_output=True, timeout=SEARCH_SECONDS
     )

@@ -183,7 +183,7 @@ class Node(DBOSConfiguredInstance):
                 if trace.error and models.guard.stopped:
                     stopped = models.guard.stopped.problem
                     del self._models[run]  # a resumed run may ask again
-            except Exception as error:  # such as a missing key or a full disk: the trial could not be made
+            except Exception as error:  # such as a missing key or a full disk: the trial could not be completed
                 trace = Trace(error=explain_error(error).message)
             recorded = await asyncio.to_thread(_read_files, folder)
         return {"trace": trace.as_json(), "recorded": recorded, "stopped": stopped}

@@ -16,7 +16,7 @@ from skillshelf.errors import EvalError
 from skillshelf.files import LockTimeout, hold_lock, make_private_folders, replace_file, state_home
 
 MAX_RUNS_KEPT = 100
-"""Of the runs without `--report`, this many are kept."""
+"""How many runs without `--report` are kept."""
 _STATE = "state"
 _MANIFEST = "begun.json"
 _LOCK = "lock"
@@ -36,7 +36,7 @@ class RunFolder:
     """The options of the command line."""
     finished: bool = False
     failed: bool = False
-    """True if the run ended with trials that could not be made, which another start tries again."""
+    """True if the run ended with trials that could not be completed, which another start tries again."""
 
     @property
     def state(self) -> str:
@@ -79,7 +79,7 @@ def lock_run(state: str) -> Iterator[None]:
 def make_run_folder(report: str, max_kept: int = MAX_RUNS_KEPT) -> str:
     """Make and return the folder of a new run: the one for its report, or one in the user's state folder.
 
-    Of the runs in the state folder, the newest `max_kept` are kept.
+    The newest `max_kept` runs in the state folder are kept.
     """
     if report:
         os.makedirs(report, exist_ok=True)

@@ -265,7 +265,7 @@ async def make_outcome(
 
 
 def add_worker_files(trace: Trace, files: Mapping[str, str], recording: TrialRecording | None) -> Trace:
-    """Add the files that a worker recorded to this run's recording. If that fails, the trial could not be made."""
+    """Add the files that a worker recorded to this run's recording. If that fails, the trial could not be completed."""
     try:
         if recording:
             recording.add_files(files)

@@ -155,7 +155,9 @@ def _list_reasons(case: CaseSummary) -> str:
 def _annotate_fault(fault: Fault, summary: Summary) -> Diagnostic:
     """Annotate an infrastructure error: it is not the skill's fault, but leaves open whether the skill works."""
     first = next(case for case in summary.total.cases if case.info.id == fault.cases[0])
-    message = f"{count_noun(fault.times, 'trial')} of {_list_names(fault.cases)} could not be made: {fault.message}"
+    message = (
+        f"{count_noun(fault.times, 'trial')} of {_list_names(fault.cases)} could not be completed: {fault.message}"
+    )
     return Diagnostic("warning", "not-tried", message, *_place_of(first))
 
 

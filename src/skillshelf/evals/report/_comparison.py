@@ -38,7 +38,7 @@ class CaseChange:
     before: CaseArm
     after: CaseArm
     corrected_p: float | None = None
-    """Of Fisher's exact test, by Holm's method for all cases together; None if chance has no part in the case."""
+    """The p of Fisher's exact test, corrected for all cases together (Holm); None if chance has no part in the case."""
     is_scripted: bool = False
 
     @property

@@ -77,7 +77,7 @@ def judge_run(summary: Summary, gates: Gates | None = None) -> Judgement:
     """Return the exit code for CI, and what each gate found.
 
     2 means that nothing was tried, 1 that a gate failed or a case without chance in it missed, 3 that neither is so but
-    some trials could not be made, and 0 that all is well. Misses on baseline arms do not count: a case that misses
+    some trials could not be completed, and 0 that all is well. Misses on baseline arms do not count: a case that misses
     without the skill is what the skill is for. An error there counts, because the comparison is then incomplete.
     """
     chosen = gates or Gates()
@@ -164,7 +164,7 @@ def _judge_rate(summary: Summary, fail_under: float) -> GateResult:
     if arm is None:
         return GateResult(gate, None, "The run has no live case, so it has no pass rate.")
     if arm.rate.interval is None:
-        return GateResult(gate, None, "No trial could be made.")
+        return GateResult(gate, None, "No trial could be completed.")
     text = f"The pass rate is {format_rate(arm.rate)}, and its lower end counts."
     if arm.rate.interval.low >= fail_under:
         return GateResult(gate, True, text)

@@ -67,7 +67,7 @@ class CaseArm:
     failures: tuple[Failure, ...]
     errors: tuple[str, ...]
     stops: tuple[Stop, ...] = ()
-    """Of the trials that missed."""
+    """Why trials that missed ended early."""
 
 
 _NO_TRIALS = CaseArm((), Counts(), exact_rate(0, 0), Spending(), (), ())
@@ -119,7 +119,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An infrastructure error, and the trials that could not be made because of it."""
+    """An infrastructure error, and the trials that could not be completed because of it."""
 
     message: str
     times: int
@@ -169,7 +169,7 @@ def summarize(run: Run, contents: Mapping[str, SkillContent] | None = None) -> S
 
 
 def find_error(outcome: Outcome) -> str:
-    """Return why a trial could not be made; empty if it could."""
+    """Return why a trial could not be completed; empty if it could."""
     if outcome.trace.error:
         return outcome.trace.error
     for result in outcome.checks:

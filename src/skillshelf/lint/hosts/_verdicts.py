@@ -39,7 +39,7 @@ class SkillFile:
 
 
 def judge_conditions(conditions: Sequence[str], hosts: Sequence[str] | None = None) -> list[HostVerdict]:
-    """Return a verdict for each of these hosts, or for all. Of several conditions, the worst for a host counts."""
+    """Return a verdict for each of these hosts, or for all. The worst condition for a host counts."""
     records = load_records()
     return [judge_for_host(conditions, records[host]) for host in hosts or records]
 
