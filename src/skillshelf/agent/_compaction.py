@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from pydantic_ai.messages import (
     CompactionPart,
@@ -97,29 +96,23 @@ async def compact(
     raised instead.
     """
     limits = limits or CompactionLimits()
-    count = limits.counter
-    before = count_messages(messages, count)
+    compaction = _Compaction(messages, room, limits.counter)
     old = _without_notes(messages)
-
-    trimmed = 0
     if room is not None:
-        trimming = trim_results(old, room.aim, count)
+        trimming = trim_results(old, room.aim, limits.counter)
         old = trimming.messages
-        trimmed = trimming.cut
-        size = count_messages(old, count)
-        chosen = None
-        if size > room.aim:
-            chosen = _choose_limits(old, size, room, limits)
-        if chosen is None:
-            return _finish(messages, old, before, room, limits, trimmed=trimmed)
-        limits = chosen
+        compaction.trimmed = trimming.cut
+        limits_for_summary = _choose_limits(old, room, limits)
+        if limits_for_summary is None:
+            return compaction.finish(old)
+        limits = limits_for_summary
 
     cut = find_cut(old, limits)
     if not _has_news(old[:cut]):
-        return _finish(messages, old, before, room, limits, trimmed=trimmed)
+        return compaction.finish(old)
 
     run_usage = RunUsage()
-    problem = ""
+    summary = ""
     try:
         beginning = await _summarize(old, cut, model, focus, run_usage, limits)
     except Exception as error:  # whatever a provider's library raises: the conversation must be able to go on
@@ -127,45 +120,52 @@ async def compact(
             raise
         beginning = _find_task(old, limits)
         reason = explain_error(error).message
-        problem = f"The model could not summarize ({reason}): the oldest messages went without a summary."
+        compaction.problem = f"The model could not summarize ({reason}): the oldest messages went without a summary."
+    else:
+        summary = _find_summary(beginning)
+    compaction.usage = _usage_of_run(run_usage, model)
 
     new, dropped = _join(old, cut, beginning, limits)
-    summary = "" if problem else _find_summary(beginning)
-    usage = _usage_of_run(run_usage, model)
-    if count_messages(new, count) >= count_messages(old, count):
-        problem = "The summary was longer than the messages it would have replaced, so they stay."
-        return _finish(messages, old, before, room, limits, trimmed=trimmed, usage=usage, problem=problem)
-    return _finish(
-        messages,
-        new,
-        before,
-        room,
-        limits,
-        trimmed=trimmed,
-        usage=usage,
-        problem=problem,
-        summary=summary,
-        dropped_skills=tuple(dropped),
-    )
+    if count_messages(new, limits.counter) >= count_messages(old, limits.counter):
+        compaction.problem = "The summary was longer than the messages it would have replaced, so they stay."
+        return compaction.finish(old)
+    return compaction.finish(new, summary=summary, dropped_skills=tuple(dropped))
 
 
-def _finish(
-    given: Sequence[ModelMessage],
-    new: list[ModelMessage],
-    before: int,
-    room: Room | None,
-    limits: CompactionLimits,
-    **facts: Any,
-) -> Compacted:
-    """Return the result. If nothing was gained, the given messages stay as they are."""
-    after = count_messages(new, limits.counter)
-    if after < before:
-        messages = [_without_count(message) for message in new]
-    else:
-        messages = list(given)
-        after = before
-    fits = room is None or after <= room.limit
-    return Compacted(messages, before, after, kept_skills=tuple(loaded_skills(messages)), fits=fits, **facts)
+@dataclass(slots=True)
+class _Compaction:
+    """A compaction in progress: the given messages, and the facts that its result reports."""
+
+    given: Sequence[ModelMessage]
+    room: Room | None
+    counter: Counter
+    trimmed: int = 0
+    usage: Usage = _NOTHING_SPENT
+    problem: str = ""
+
+    def finish(
+        self, new: list[ModelMessage], *, summary: str = "", dropped_skills: tuple[LoadedText, ...] = ()
+    ) -> Compacted:
+        """Return the result. If nothing was gained, the given messages stay as they are."""
+        before = count_messages(self.given, self.counter)
+        after = count_messages(new, self.counter)
+        if after < before:
+            messages = [_without_count(message) for message in new]
+        else:
+            messages = list(self.given)
+            after = before
+        return Compacted(
+            messages=messages,
+            before=before,
+            after=after,
+            usage=self.usage,
+            kept_skills=tuple(loaded_skills(messages)),
+            dropped_skills=dropped_skills,
+            trimmed=self.trimmed,
+            summary=summary,
+            problem=self.problem,
+            fits=self.room is None or after <= self.room.limit,
+        )
 
 
 def _without_count(message: ModelMessage) -> ModelMessage:
@@ -219,10 +219,14 @@ def _find_exchange(messages: list[ModelMessage], index: int) -> int:
     return index
 
 
-def _choose_limits(
-    messages: list[ModelMessage], size: int, room: Room, limits: CompactionLimits
-) -> CompactionLimits | None:
-    """Return limits with which a summary would make the messages fit, or None if none would, or not by enough."""
+def _choose_limits(messages: list[ModelMessage], room: Room, limits: CompactionLimits) -> CompactionLimits | None:
+    """Return limits with which a summary makes the messages fit.
+
+    Return None if they fit without one, or if no summary would save enough.
+    """
+    size = count_messages(messages, limits.counter)
+    if size <= room.aim:
+        return None
     attempts = (
         limits,
         replace(limits, keep_tokens=0),

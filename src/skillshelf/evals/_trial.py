@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai.exceptions import (
@@ -88,57 +89,69 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     if case.should_trigger is not None or any(map(is_skill_loaded, case.checks)):
         core.disclosure = "catalog"  # a skill that is listed in full need not be loaded
 
-    events: list[Event] = []
-    answers: list[str] = []
-    files: dict[str, FileState] = {}
-    removed: tuple[str, ...] = ()
-    command_runs: tuple[CommandRun, ...] = ()
-    error = ""
+    record = _Record()
     with temporary_folder() as root:
         try:
             # Not in a thread: a change of threads takes longer than most workspaces do.
             before = make_workspace(root, case)
             core.load_skills(root, shelf=Shelf([*code_sources, DirectorySource(root, "project", cache=False)]))
             async with asyncio.timeout(seconds):
-                await _take_turns(core, root, case, events, answers)
-            files, removed = find_changes(root, before)
-            commands = find_commands(case.checks)
-            if commands and not _find_infrastructure_failure(events):
-                command_runs = await run_commands(root, commands)
-                # The agent's own files stay in the trace as it left them, whatever a command does to them.
-                files |= find_new_files(root, files)
+                await _take_turns(core, root, case, record)
+            await _examine_workspace(root, case, before, record)
         except TimeoutError:
-            error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
+            record.error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
         except (OSError, NotPlainFile) as fault:
-            error = f"The workspace cannot be used: {fault}"
+            record.error = f"The workspace cannot be used: {fault}"
 
-    failure = _find_infrastructure_failure(events)
+    failure = _find_infrastructure_failure(record.events)
     return Trace(
-        events=tuple(events),
-        answers=tuple(answers),
+        events=tuple(record.events),
+        answers=tuple(record.answers),
         systems=tuple(observed.systems),
-        files=files,
-        removed=removed,
+        files=record.files,
+        removed=record.removed,
         usage=core.spent,
         seconds=round(time.monotonic() - start, 3),
-        error=failure.message if failure else error,
+        error=failure.message if failure else record.error,
         unrecorded=failure is not None and failure.code == error_code(NotRecordedError),
         messages=tuple(turn.text for turn in case.turns if isinstance(turn, Message)),
         inputs=read_inputs(case.files),
-        command_runs=command_runs,
+        command_runs=record.command_runs,
     )
 
 
-async def _take_turns(core: AgentCore, root: str, case: Case, events: list[Event], answers: list[str]) -> None:
+@dataclass(slots=True)
+class _Record:
+    """What has happened in a trial so far. A trial that is stopped keeps it."""
+
+    events: list[Event] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    files: dict[str, FileState] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    command_runs: tuple[CommandRun, ...] = ()
+    error: str = ""
+
+
+async def _take_turns(core: AgentCore, root: str, case: Case, record: _Record) -> None:
     for turn in case.turns:
         if isinstance(turn, Edit):
             data = None if turn.text is None else turn.text.encode("utf-8", "surrogatepass")
             change_file(root, turn.path, data)
             continue
         async for event in core.process_message(turn.text):
-            events.append(event)
-        last = events[-1]
-        answers.append(last.text if isinstance(last, Finished) else "")
+            record.events.append(event)
+        last = record.events[-1]
+        record.answers.append(last.text if isinstance(last, Finished) else "")
+
+
+async def _examine_workspace(root: str, case: Case, before: Mapping[str, str], record: _Record) -> None:
+    """Record the files that the agent left, and run the commands of `run` checks."""
+    record.files, record.removed = find_changes(root, before)
+    commands = find_commands(case.checks)
+    if commands and not _find_infrastructure_failure(record.events):
+        record.command_runs = await run_commands(root, commands)
+        # The agent's own files stay in the trace as it left them, whatever a command does to them.
+        record.files |= find_new_files(root, record.files)
 
 
 def _find_infrastructure_failure(events: list[Event]) -> Failed | None:

@@ -53,7 +53,11 @@ def make_listing(
     if not skills:
         return Listing("", 0)
 
-    choices = {skill.name: choice for skill in skills if (choice := choose(skill))}
+    choices: dict[str, Choice] = {}
+    for skill in skills:
+        choice = choose(skill)
+        if choice:
+            choices[skill.name] = choice
     by_name_only = frozenset(name for name, choice in choices.items() if choice == "name")
     if disclosure in _LEVELS:
         levels = {"name": Level.NAME, "full": Level.FULL, None: _LEVELS[disclosure]}

@@ -60,10 +60,11 @@ def _plot_models(records: Sequence[RunRecord]) -> list[TrendPlot]:
     for record in reversed(records):
         if record.counts.trials:
             by_model.setdefault(record.model, []).append(record)
-    return [
-        TrendPlot("all", model, len(found), format_rate(found[-1].rate), _plot_rates([one.rate for one in found]))
-        for model, found in by_model.items()
-    ]
+    plots = []
+    for model, of_model in by_model.items():
+        rates = [record.rate for record in of_model]
+        plots.append(TrendPlot("all", model, len(rates), format_rate(rates[-1]), _plot_rates(rates)))
+    return plots
 
 
 def _plot_trend(trend: Trend) -> TrendPlot:
