@@ -93,7 +93,7 @@ def test_there_must_be_a_request(skills: Path) -> None:
     core = agent(skills)
     with pytest.raises(SkillError, match="Nothing was said yet"):
         explain_unused(core, "pdf-forms")
-    assert "would stand" in explain_unused(core, "pdf-forms", "fill in this form").verdict
+    assert "would have seen" in explain_unused(core, "pdf-forms", "fill in this form").verdict
 
 
 def test_why_not_on_a_terminal(skills: Path) -> None:
