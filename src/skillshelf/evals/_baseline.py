@@ -79,6 +79,7 @@ def _write_revision(revision: str, folder: str, target: str) -> bool:
     commit = _find_commit(revision, folder)
     listing = _run_git(folder, "ls-tree", "-r", "-z", commit, ".") or b""
     blobs = list(_parse_tree(listing))
+    _check_paths(revision, blobs)
     if not any(blob.path in SKILL_FILES for blob in blobs):
         return False
     contents = _read_objects(folder, [blob.object_id for blob in blobs])
@@ -114,6 +115,14 @@ def _parse_tree(listing: bytes) -> Iterator[_Blob]:
         if kind == "blob":
             # A tree can be made by hand, with `..` in it.
             yield _Blob(mode, object_id, check_workspace_path(os.fsdecode(path)))
+
+
+def _check_paths(revision: str, blobs: Sequence[_Blob]) -> None:
+    """Raise EvalError if a path is there twice, as a file and as a folder: a link of that name would lead out."""
+    paths = [blob.path for blob in blobs]
+    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
+    if len(set(paths)) < len(paths) or folders.intersection(paths):
+        raise EvalError(f"--baseline {revision}: the folder of the skill is damaged there", "`git fsck` says more")
 
 
 def _read_objects(folder: str, object_ids: Sequence[str]) -> Iterator[bytes]:

@@ -42,8 +42,11 @@ def restore_request(args: argparse.Namespace) -> None:
         raise EvalError("--resume continues in the folder of the run", "Leave out --report")
     stored = read_run_folder(find_run_folder(args.resume))
     if stored is None:
-        raise EvalError(f"The request of the run {args.resume!r} cannot be read", "Start a new run")
-    if stored.finished and not stored.failed:
+        raise EvalError(
+            f"The run {args.resume!r} cannot be resumed: its request is damaged, or another user began it",
+            "Start a new run",
+        )
+    if stored.is_over:
         raise EvalError(f"The run {stored.id} is finished", f"Its report is in {shown_path(stored.path)}")
     if stored.request["server"] and not args.engine:
         raise EvalError(f"The run {stored.id} is on a PostgreSQL server", "Give its address with --engine")

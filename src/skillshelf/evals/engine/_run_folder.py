@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +18,11 @@ from skillshelf.files import LockTimeout, hold_lock, make_private_folders, repla
 
 MAX_RUNS_KEPT = 100
 """How many runs without `--report` are kept."""
+STORE_FILE = "run.sqlite"
 _STATE = "state"
+_MARKS = "evals-begun"
+"""The folder in the user's state folder that names the unfinished runs with `--report`."""
+_RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _MANIFEST = "begun.json"
 _LOCK = "lock"
 
@@ -39,6 +44,11 @@ class RunFolder:
     """True if the run ended with trials that could not be completed, which another start tries again."""
 
     @property
+    def is_over(self) -> bool:
+        """True if there is nothing left to resume."""
+        return self.finished and not self.failed
+
+    @property
     def state(self) -> str:
         """The folder of the run's databases."""
         return make_state_folder(self.path)
@@ -48,18 +58,36 @@ class RunFolder:
         data = json.dumps(plain, indent=1).encode()
         replace_file(os.path.join(self.state, _MANIFEST), data, 0o666)
 
+    def mark(self) -> None:
+        """Note in the user's state folder that the run is this user's, unless it lies there itself."""
+        mark = _find_mark(self.id)
+        if mark is None or _is_in_state_home(self.path):
+            return
+        with suppress(OSError):  # then the run cannot be resumed
+            make_private_folders(os.path.dirname(mark))
+            replace_file(mark, os.fsencode(self.path))
+
     def finish(self, failed: bool) -> None:
         """Mark the run as finished. Its databases are removed unless there are trials to try again."""
         self.finished = True
         self.failed = failed
         self.save()
         if not failed:
-            _remove_state(self.state, keep=(_MANIFEST,))
+            _remove_files(self.state, STORE_FILE)
+            mark = _find_mark(self.id)
+            if mark is not None:
+                with suppress(OSError):
+                    os.unlink(mark)
 
 
 def make_state_folder(folder: str) -> str:
-    """Make and return the folder for the databases of the run in `folder`."""
+    """Make and return the folder for the databases of the run in `folder`. Raises EvalError if a link is there.
+
+    A cloned repository can bring a link in its place, and files of a run are removed.
+    """
     path = os.path.join(folder, _STATE)
+    if os.path.islink(path):
+        raise EvalError(f"{path} is a link, and a run keeps its files there", "Remove it, or give another --report DIR")
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 
@@ -111,12 +139,34 @@ def find_run_folder(run: str) -> str:
 
 
 def read_run_folder(folder: str) -> RunFolder | None:
-    """Return the run in a folder; None if there is none that can be read."""
+    """Return the run in a folder; None if there is none that can be read, or one that another user has to resume."""
     try:
         with open(os.path.join(folder, _STATE, _MANIFEST), encoding="utf-8") as file:
-            return RunFolder(folder, **json.load(file))
+            run = RunFolder(folder, **json.load(file))
+        return run if run.is_over or _is_own(run) else None
     except (OSError, ValueError, TypeError):
         return None
+
+
+def _find_mark(run_id: str) -> str | None:
+    """Return the file that says that a run was begun by this user, or None if the user has no home folder."""
+    home = state_home()
+    return None if home is None else os.path.join(home, _MARKS, run_id)
+
+
+def _is_own(run: RunFolder) -> bool:
+    """Return True if this user began the run.
+
+    A repository can bring the folder of an interrupted run, whose stored answers and outcomes would then count.
+    """
+    if _is_in_state_home(run.path):
+        return True
+    mark = _find_mark(run.id) if _RUN_ID.fullmatch(run.id) else None
+    return mark is not None and os.path.isfile(mark)
+
+
+def _is_in_state_home(folder: str) -> bool:
+    return state_home() is not None and os.path.dirname(folder) == find_runs_folder()
 
 
 def begin_run(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunFolder:
@@ -125,16 +175,16 @@ def begin_run(folder: str, fingerprint: str, request: Mapping[str, Any]) -> RunF
     if found and not found.finished and found.fingerprint == fingerprint:
         return found
 
-    _remove_state(make_state_folder(folder))
+    _remove_files(make_state_folder(folder), STORE_FILE, _MANIFEST)
     # A run in the state folder is named like its folder, so that --resume finds it by either.
-    is_in_state_home = state_home() is not None and os.path.dirname(folder) == find_runs_folder()
     run = RunFolder(
         path=folder,
-        id=os.path.basename(folder) if is_in_state_home else _make_id(),
+        id=os.path.basename(folder) if _is_in_state_home(folder) else _make_id(),
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         fingerprint=fingerprint,
         request=request,
     )
+    run.mark()
     run.save()
     return run
 
@@ -143,9 +193,10 @@ def _make_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
-def _remove_state(state: str, keep: tuple[str, ...] = ()) -> None:
+def _remove_files(state: str, *beginnings: str) -> None:
+    """Remove the files of a run whose names begin like this: a database has others beside it."""
     for name in os.listdir(state):
-        if name not in (_LOCK, *keep):
+        if name.startswith(beginnings):
             os.unlink(os.path.join(state, name))
 
 

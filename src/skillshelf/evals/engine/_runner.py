@@ -26,9 +26,9 @@ from skillshelf.evals.artefacts import ArtefactFolder
 from skillshelf.evals.check import judged_by, look_at_all
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
-from skillshelf.evals.engine._run_folder import RunFolder
+from skillshelf.evals.engine._run_folder import STORE_FILE, RunFolder
 from skillshelf.evals.engine._server import Server
-from skillshelf.evals.engine._store import STORE_FILE, RunStore, open_file_store, open_server_store
+from skillshelf.evals.engine._store import RunStore, open_file_store, open_server_store
 
 Report = Callable[[Outcome], None]
 """Gets each outcome as soon as it is known."""

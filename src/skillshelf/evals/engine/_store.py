@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals.engine._server import Server, ServerDatabase
 
-STORE_FILE = "run.sqlite"
 _SCHEMA = "skillshelf_evals"
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS {}responses (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
