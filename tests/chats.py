@@ -81,12 +81,12 @@ class OnTerminal:
         words = ["chat", *options]
         self._process: prepared.Process | None = None
         if shell:
-            self.pid, self._terminal = start_on_terminal(shell, environment, cwd=cwd, **size)
+            self.pid, self.terminal = start_on_terminal(shell, environment, cwd=cwd, **size)
             self.send(shlex.join([*SKILLSHELF, *words]) + "\n")
         elif is_fresh or not prepared.can_be_prepared(environment):
-            self.pid, self._terminal = start_on_terminal([*SKILLSHELF, *words], environment, cwd=cwd, **size)
+            self.pid, self.terminal = start_on_terminal([*SKILLSHELF, *words], environment, cwd=cwd, **size)
         else:
-            self._process, self._terminal = prepared.start_on_terminal(words, environment, cwd=cwd, **size)
+            self._process, self.terminal = prepared.start_on_terminal(words, environment, cwd=cwd, **size)
             self.pid = self._process.pid
         self.raw = ""
         self._read_to = 0
@@ -94,7 +94,7 @@ class OnTerminal:
         self._stream = pyte.ByteStream(self._screen)
 
     def send(self, keys: str) -> None:
-        os.write(self._terminal, keys.encode())
+        os.write(self.terminal, keys.encode())
 
     def expect(self, text: str, seconds: float = 60) -> str:
         """Wait for this text, and return the new output up to and including it, without escapes."""
@@ -160,22 +160,22 @@ class OnTerminal:
     def resize(self, columns: int, rows: int) -> None:
         """Give the window another size. The chat gets a signal."""
         self._screen.resize(rows, columns)
-        set_size(self._terminal, columns, rows)
+        set_size(self.terminal, columns, rows)
 
     def switch_echo_on(self) -> None:
         """Set the terminal up as another program leaves it: it echoes keys, and holds them back until Enter."""
-        mode = termios.tcgetattr(self._terminal)
+        mode = termios.tcgetattr(self.terminal)
         mode[3] |= termios.ECHO | termios.ICANON
-        termios.tcsetattr(self._terminal, termios.TCSANOW, mode)
+        termios.tcsetattr(self.terminal, termios.TCSANOW, mode)
 
     def local_flags(self) -> int:
         """Return the terminal's local modes, such as whether it echoes keys."""
-        flags: int = termios.tcgetattr(self._terminal)[3]
+        flags: int = termios.tcgetattr(self.terminal)[3]
         return flags
 
     def hang_up(self) -> int:
         """Close the window, and return the exit code."""
-        os.close(self._terminal)
+        os.close(self.terminal)
         return self._wait(time.monotonic() + 30)
 
     def end(self, seconds: float = 60) -> int:
@@ -184,7 +184,7 @@ class OnTerminal:
         while self._read(deadline):
             pass
         code = self._wait(deadline)
-        os.close(self._terminal)  # not earlier: closing it would end the process by a signal
+        os.close(self.terminal)  # not earlier: closing it would end the process by a signal
         return code
 
     def _wait(self, deadline: float) -> int:
@@ -199,15 +199,15 @@ class OnTerminal:
         return _ESCAPE.sub("", self.raw)[self._read_to :]
 
     def _read(self, deadline: float) -> bool:
-        if not select.select([self._terminal], [], [], max(0, deadline - time.monotonic()))[0]:
+        if not select.select([self.terminal], [], [], max(0, deadline - time.monotonic()))[0]:
             return False
         try:
-            data = os.read(self._terminal, 65536)
+            data = os.read(self.terminal, 65536)
         except OSError:  # Linux reports the closed end of the terminal this way
             return False
         # prompt_toolkit queries the position of the cursor, and waits for an answer.
         for _ in range(data.count(b"\x1b[6n")):
-            os.write(self._terminal, b"\x1b[1;1R")
+            os.write(self.terminal, b"\x1b[1;1R")
         self._stream.feed(data)
         self.raw += data.decode(errors="replace")
         return bool(data)

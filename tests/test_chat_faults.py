@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import termios
 from collections.abc import Iterator
@@ -151,7 +152,7 @@ def test_pasted_tabs_are_sent_as_tabs(tmp_path: Path) -> None:
 
 
 def test_a_chat_that_was_stopped_from_outside_takes_the_terminal_back(tmp_path: Path) -> None:
-    """Another program may have changed its modes. The turn and the half-typed line go on."""
+    """Another program may have changed its modes. The turn and the half-typed line go on, in the same place."""
     model = script(tmp_path, UNTIL_TYPED, "Done.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path, is_fresh=True)
     chat.see_idle()
@@ -165,8 +166,37 @@ def test_a_chat_that_was_stopped_from_outside_takes_the_terminal_back(tmp_path: 
     os.kill(chat.pid, signal.SIGCONT)
     chat.wait_until(lambda: not chat.local_flags() & (termios.ECHO | termios.ICANON))
     chat.send(" a line")
-    chat.see("› half a line")
+    screen = chat.see("› half a line")
+    assert (screen.count("Esc stops"), screen.count("half")) == (1, 1)
     (tmp_path / "typed").touch()
     assert chat.see("Done.").count("half a line") == 1
+    chat.see_no("Esc stops")
     chat.send("\x15\x04")
+    assert chat.end() == 0
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_chat_that_its_shell_continues_begins_on_a_line_of_its_own(tmp_path: Path) -> None:
+    """The lines that the shell wrote meanwhile stay, and the footer is below them."""
+    model = script(tmp_path, UNTIL_TYPED, "Done.")
+    shell = [shutil.which("bash") or "", "--norc", "-i"]
+    chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path, shell=shell, env={"PS1": "$ "})
+    chat.see_idle()
+    chat.send("go\r")
+    chat.see("Esc stops")
+    chat.send("half")
+    chat.see("› half")
+    group = os.tcgetpgrp(chat.terminal)
+    os.killpg(group, signal.SIGSTOP)
+    chat.see("Stopped")
+    chat.send("fg\r")
+    chat.wait_until(lambda: "› half" in chat.screen().partition("$ fg")[2])
+    chat.send(" a line")
+    screen = chat.see("› half a line")
+    assert screen.index("Stopped") < screen.index("$ fg") < screen.index("› half a line")
+    (tmp_path / "typed").touch()
+    chat.see("Done.")
+    chat.send("\x15\x04")
+    chat.see("To go on with this session")
+    chat.send("exit\r")
     assert chat.end() == 0

@@ -235,7 +235,10 @@ class Footer:
         elif self._app.is_running:
             self._restore_tty()
             if not self._renderer.is_suspended:
-                self._renderer.reset()
+                if self.keyboard.tty.has_job_control():
+                    self._renderer.begin_anew()
+                else:
+                    self._renderer.erase()
                 self.redraw()
 
     # -- for the keys -------------------------------------------------------------------------------------------------

@@ -219,6 +219,10 @@ class Tty:
             return False
         return True
 
+    def has_job_control(self) -> bool:
+        """Return True if this process is a job of a shell, which writes to the terminal when the job is stopped."""
+        return os.getpgrp() != os.getsid(0)
+
     def make_restorer(self) -> Callable[[], None]:
         """Return a function that sets the device up as it is now."""
         try:

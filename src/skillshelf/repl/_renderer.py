@@ -58,6 +58,13 @@ class FooterRenderer(Renderer):
         self.output.flush()
         self.reset(leave_alternate_screen=leave_alternate_screen)
 
+    def begin_anew(self) -> None:
+        """Draw the next frame from the cursor's line on, because another program has moved the cursor."""
+        self.output.write_raw("\r")
+        self.output.erase_down()
+        self.output.reset_attributes()
+        self.reset()
+
     def _count_added_rows(self, screen: Screen, cursor: Point) -> int:
         """Return how many rows more than when they were drawn the lines above the cursor take now."""
         columns = self.output.get_size().columns
