@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from chats import SKILLSHELF, OnTerminal, script, tool
+from chats import OnTerminal, script, tool
+from prepared import SKILLSHELF
 
 SERVER = str(Path(__file__).with_name("mcp_tools_server.py"))
 
