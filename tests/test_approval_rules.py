@@ -86,6 +86,12 @@ def test_a_rule_allows_the_commands_that_have_its_words(pattern: str, command: s
         ("rsync *", "rsync -e evil a b"),
         ("go build *", "go build -toolexec=evil ."),
         ("go test *", "go test --exec evil ./..."),
+        ("go build *", "go build -ldflags=-extld=./evil ."),
+        ("uv tree *", "uv tree --python ./evil"),
+        ("uv tree *", "uv tree -p./evil"),
+        ("pnpm test *", "pnpm test --config.script-shell=./evil"),
+        ("yarn test *", "yarn test --use-yarnrc evil"),
+        ("pylint *", "pylint --unsafe-load-any-extension=y"),
         ("tar *", "tar xIf evil a.tar"),
         ("git clone *", "git clone -c core.fsmonitor=evil x"),
         ("npm *", "npm explore x -- evil"),
@@ -440,7 +446,8 @@ def test_an_answer_can_make_the_offered_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["cat {0}", "cat ../secret", "cat link", "grep -f{0} x", "git diff --no-index={0} x"]
+    "command",
+    ["cat {0}", "cat ../secret", "cat link", "grep -f{0} x", "grep -rhf{0} .", "git diff --no-index={0} x"],
 )
 def test_a_star_does_not_stand_for_files_outside_the_workspace(tmp_path: Path, command: str) -> None:
     """Neither by their path, nor in an option, nor through a link. Patterns that look like paths are still words."""

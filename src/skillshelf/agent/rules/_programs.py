@@ -68,6 +68,8 @@ _CODE = _Escapes(letters="cem", options=("--eval", "--exec", "--print", "--requi
 _NPM = _Escapes(
     letters="C",
     options=(
+        "--config",
+        "--cwd",
         "--dir",
         "--editor",
         "--git",
@@ -76,6 +78,7 @@ _NPM = _Escapes(
         "--prefix",
         "--script-shell",
         "--shell",
+        "--use-yarnrc",
         "--userconfig",
         "--viewer",
     ),
@@ -108,7 +111,17 @@ _CHECKERS = {
         ),
     ),
     "mypy": _Escapes(options=("--config-file", "--install-types", "--python-executable")),
-    "pylint": _Escapes(options=("--init-hook", "--load-plugins", "--output", "--rcfile")),
+    "pylint": _Escapes(
+        options=(
+            "--extension-pkg-allow-list",
+            "--extension-pkg-whitelist",
+            "--init-hook",
+            "--load-plugins",
+            "--output",
+            "--rcfile",
+            "--unsafe-load-any-extension",
+        )
+    ),
     "pyright": _Escapes(letters="p", options=("--project", "--pythonpath", "--venvpath")),
     "pytest": _Escapes(
         letters="cop",
@@ -173,7 +186,9 @@ _ESCAPES = {
             "--upload-pack",
         ),
     ),
-    "go": _Escapes(words=("-exec", "-toolexec", "-overlay", "-vettool")),
+    "go": _Escapes(
+        words=("-exec", "-toolexec", "-overlay", "-vettool", "-ldflags", "-gccgoflags", "-compiler")  # a linker
+    ),
     "hg": _Escapes(options=("--config",)),
     "make": _Escapes(letters="fE", options=("--eval", "--file", "--makefile")),
     "node": _Escapes(letters="epr", options=("--eval", "--print", "--require", "--import", "--loader")),
@@ -200,6 +215,7 @@ _ESCAPES = {
         ),
     ),
     "tree": _Escapes(letters="o"),
+    "uv": _Escapes(letters="p", options=("--config-file", "--python")),  # it runs the Python that they name
     "wget": _Escapes(letters="eiO", options=("--execute", "--use-askpass", "--output-document", "--input-file")),
     "yarn": _NPM,
     "zip": _Escapes(letters="T", options=("--unzip-command", "--test")),
@@ -273,7 +289,7 @@ def _is_escaping_subcommand(program: str, word: str) -> bool:
 
 
 def _is_escape(word: str, escapes: _Escapes) -> bool:
-    name = word.partition("=")[0]
+    name = re.split(r"[=.]", word, maxsplit=1)[0]  # pnpm has `--config.script-shell=x`
     if name in escapes.words or name.removeprefix("-") in escapes.words:
         return True
     if word.startswith("--"):

@@ -19,6 +19,8 @@ Decision = Literal["allow", "deny"]
 _WRITE = "write_file"
 """The name under which rules for files are kept. They hold for both tools that write."""
 _ANY = "*"
+_MAX_LETTERS = 20
+"""How many short options are looked at in one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,10 @@ def _is_outside(word: str, call: RuledCall) -> bool:
     """Return True if a word, or the value of an option, names something that exists outside the workspace."""
     if not call.root:
         return False
-    for name in (word, word.partition("=")[2], word[2:] if word.startswith("-") else ""):
+    names = [word, word.partition("=")[2]]
+    if word.startswith("-"):  # a value can be attached to short options that stand together: `-rf/etc/x`
+        names += [word[start:] for start in range(2, min(len(word), _MAX_LETTERS))]
+    for name in names:
         if not name or name == os.devnull:
             continue
         path = os.path.join(call.folder or call.root, name)
