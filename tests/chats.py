@@ -15,7 +15,7 @@ from typing import Any
 import prepared
 import pyte
 from prepared import SKILLSHELF
-from terminals import set_size, start_on_terminal
+from terminals import Child, set_size, start_on_terminal
 
 _SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
 _OTHER_SCREEN = 1049
@@ -75,19 +75,19 @@ class OnTerminal:
         shell: Sequence[str] = (),
         is_fresh: bool = False,
     ) -> None:
-        """Start a chat, from a `shell` if one is given, or as a child of this process if it is to be `is_fresh`."""
+        """Start a chat, from a `shell` if one is given. A fresh one is a child of this process."""
         environment = {**terminal_environment(), "TERM": "xterm-256color", **(env or {})}
-        size = {"columns": columns, "rows": rows}
         words = ["chat", *options]
-        self._process: prepared.Process | None = None
+        self._process: prepared.Process | Child
         if shell:
-            self.pid, self.terminal = start_on_terminal(shell, environment, cwd=cwd, **size)
+            pid, self.terminal = start_on_terminal(shell, environment, cwd=cwd, columns=columns, rows=rows)
+            self._process = Child(pid)
             self.send(shlex.join([*SKILLSHELF, *words]) + "\n")
-        elif is_fresh or not prepared.can_be_prepared(environment):
-            self.pid, self.terminal = start_on_terminal([*SKILLSHELF, *words], environment, cwd=cwd, **size)
         else:
-            self._process, self.terminal = prepared.start_on_terminal(words, environment, cwd=cwd, **size)
-            self.pid = self._process.pid
+            self._process, self.terminal = prepared.start_on_terminal(
+                words, environment, cwd=cwd, columns=columns, rows=rows, is_fresh=is_fresh
+            )
+        self.pid = self._process.pid
         self.raw = ""
         self._read_to = 0
         self._screen = _Screen(columns, rows)
@@ -188,12 +188,8 @@ class OnTerminal:
         return code
 
     def _wait(self, deadline: float) -> int:
-        if self._process is not None:
-            code = self._process.wait(deadline - time.monotonic())
-            return -1 if code is None else code
-        while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        return os.waitstatus_to_exitcode(ended[1]) if ended[0] else -1
+        code = self._process.wait(deadline - time.monotonic())
+        return -1 if code is None else code
 
     def _unread_output(self) -> str:
         return _ESCAPE.sub("", self.raw)[self._read_to :]

@@ -41,6 +41,8 @@ from types import ModuleType
 from typing import TypeGuard
 from unittest import mock
 
+import prepared
+
 REPO = Path(__file__).parents[1]
 WORKSPACE = REPO / "examples" / "workspace"
 COLUMNS = 100
@@ -129,10 +131,13 @@ class Session:
 def run_in_terminal(command: str) -> str:
     """Return the output of a command on a terminal of 100 columns, with its colours."""
     # Test the skillshelf of this interpreter, whatever PATH says.
-    script = f'skillshelf() {{ "{sys.executable}" -m skillshelf "$@"; }}\n{command}'
+    skillshelf, inherited = prepared.shell_command(os.environ)
+    script = f'skillshelf() {{ {skillshelf} "$@"; }}\n{command}'
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    shell = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
+    shell = subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, pass_fds=inherited
+    )
     os.close(theirs)
     output = b""
     # At the end of the output Linux raises an error; other systems return nothing.
@@ -154,7 +159,7 @@ class Shell:
         start = place / "start"
         start.mkdir(parents=True)
         self._folder.write_text(str(start))
-        # New environments have everything that is installed here, but not the packages of this page.
+        # New environments have everything that is installed here, pip too, but not the packages of this page.
         installed = [path for path in sys.path if path.endswith("-packages")]
         self._installed = place / "installed.pth"
         self._installed.write_text("\n".join([str(REPO / "src"), *installed, ""]))
@@ -178,8 +183,9 @@ class Shell:
         """Return the output of a command, with its colours."""
         return run_in_terminal(
             f'. "{self._variables}"; cd "{self.folder}"\n'
-            'python() { command python "$@" || return\n'
-            f'if [ "$1 $2" = "-m venv" ]; then cp "{self._installed}" "$3"/lib/python*/site-packages; fi; }}\n'
+            'python() { if [ "$1 $2" = "-m venv" ]; then command python -m venv --without-pip "$3" && '
+            f'cp "{self._installed}" "$3"/lib/python*/site-packages; else command python "$@"; fi; }}\n'
+            'pip() { python -m pip "$@"; }\n'
             'skillshelf() { python -m skillshelf "$@"; }\n'
             'pytest() { python -m pytest "$@"; }\n'
             f"{command}\n"
@@ -290,9 +296,10 @@ def _ignore_layout(lines: list[str]) -> str:
 
 
 def _help(command: str) -> list[str]:
-    command_line = [sys.executable, "-m", "skillshelf", *command.split(), "--help"]
-    environment = os.environ | {"COLUMNS": "80", "NO_COLOR": "1"}
-    done = subprocess.run(command_line, capture_output=True, text=True, check=True, env=environment)
+    with mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}):
+        os.environ.pop("PYTHONPATH", None)
+        done = prepared.run([*command.split(), "--help"], cwd=Path.cwd())
+    done.check_returncode()
     return ["```text", *done.stdout.rstrip("\n").split("\n"), "```"]
 
 

@@ -16,9 +16,9 @@ import os
 import pkgutil
 import runpy
 import select
+import shlex
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import termios
@@ -28,9 +28,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import prepared_command
+import terminals
+from prepared_command import NUMBER
+
 SKILLSHELF = [sys.executable, "-m", "skillshelf"]
-_LENGTH = struct.Struct("!I")
-_NUMBER = struct.Struct("!i")
+_MAX_REQUEST = 1 << 20
 _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "TZ")
 """Beginnings of the names of variables that an interpreter reads once, when it starts."""
 _ENVIRONMENT = dict(os.environ)
@@ -43,27 +46,36 @@ class Process:
 
     def __init__(self, words: Sequence[str], *, cwd: Path, env: Mapping[str, str], streams: Sequence[int]) -> None:
         """Start it with these open files as its standard streams, on a terminal if the first of them is one."""
-        self._status, status = os.pipe()
-        request = json.dumps({"words": list(words), "cwd": str(cwd), "environment": dict(env)}).encode()
-        server = _server()
-        socket.send_fds(server, [_LENGTH.pack(len(request))], [*streams, status])
-        server.sendall(request)
-        os.close(status)
-        (self.pid,) = _NUMBER.unpack(os.read(self._status, _NUMBER.size))
+        self._report = prepared_command.ask(_server(), words, str(cwd), env, streams)
+        self.pid = prepared_command.read_number(self._report)
         self._exit_code: int | None = None
 
     def wait(self, seconds: float) -> int | None:
         """Wait for the end, and return the exit code, or None if it still runs after so many seconds."""
-        if self._exit_code is None and select.select([self._status], [], [], max(0, seconds))[0]:
-            (self._exit_code,) = _NUMBER.unpack(os.read(self._status, _NUMBER.size))
-            os.close(self._status)
+        if self._exit_code is None and select.select([self._report], [], [], max(0, seconds))[0]:
+            self._exit_code = prepared_command.read_number(self._report)
+            os.close(self._report)
         return self._exit_code
+
+    def terminate(self) -> None:
+        if self._exit_code is None:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def can_be_prepared(env: Mapping[str, str]) -> bool:
     """Return False if the environment changes the interpreter itself, which takes a fresh one."""
+    if not sys.platform.startswith("linux"):
+        return False  # other systems have no sockets of this kind
     names = {name for name in {*env, *_ENVIRONMENT} if name.startswith(_READ_AT_THE_START)}
-    return all(env.get(name) == _ENVIRONMENT.get(name) for name in names)
+    return all(env.get(name, "") == _ENVIRONMENT.get(name, "") for name in names)
+
+
+def shell_command(env: Mapping[str, str]) -> tuple[str, list[int]]:
+    """Return what a shell calls instead of `python -m skillshelf`, and the files that the shell must inherit for it."""
+    if not can_be_prepared({**env, "PYTHONPATH": _ENVIRONMENT.get("PYTHONPATH", "")}):
+        return shlex.join(SKILLSHELF), []
+    server = _server().fileno()
+    return shlex.join([sys.executable, "-IS", prepared_command.__file__, str(server)]), [server]
 
 
 def run(words: Sequence[str], *, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -109,11 +121,25 @@ def _run_fresh(words: Sequence[str], *, cwd: Path, stdin: str | None) -> subproc
 
 
 def start_on_terminal(
-    words: Sequence[str], environment: Mapping[str, str], *, cwd: Path, columns: int, rows: int
-) -> tuple[Process, int]:
-    """Start `skillshelf` on a terminal of this size. Return the process and our end of the terminal."""
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    cwd: Path,
+    columns: int = 100,
+    rows: int = 40,
+    is_fresh: bool = False,
+) -> tuple[Process | terminals.Child, int]:
+    """Start `skillshelf` on a terminal of this size. Return the process and our end of the terminal.
+
+    A fresh one starts with its interpreter, and is a child of this process.
+    """
+    if is_fresh or not can_be_prepared(environment):
+        command = [*SKILLSHELF, *words]
+        pid, terminal = terminals.start_on_terminal(command, environment, cwd=cwd, columns=columns, rows=rows)
+        return terminals.Child(pid), terminal
+
     terminal, other_end = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    terminals.set_size(terminal, columns, rows)
     process = Process(words, cwd=cwd, env=environment, streams=[other_end] * 3)
     os.close(other_end)
     return process, terminal
@@ -135,7 +161,7 @@ def _read_all(end: int) -> str:
 @functools.cache
 def _server() -> socket.socket:
     """Start it, and return the connection to it. It ends with this process."""
-    ours, theirs = socket.socketpair()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, __file__, str(theirs.fileno())]
     process = subprocess.Popen(command, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
     theirs.close()
@@ -176,33 +202,26 @@ def _serve(connection: socket.socket) -> list[str] | None:
         if connection.fileno() not in readable:
             continue
 
-        header, files, _, _ = socket.recv_fds(connection, _LENGTH.size, 4)
-        if not header:
+        message, files, _, _ = socket.recv_fds(connection, _MAX_REQUEST, 4)
+        if not message:
             return None
-        *streams, status = files
-        request = json.loads(_receive(connection, *_LENGTH.unpack(header)))
+        *streams, report = files
+        request = json.loads(message)
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             connection.close()
-            for end in (ended, ended_signal, status, *running.values()):
+            for end in (ended, ended_signal, report, *running.values()):
                 os.close(end)
             _become(request, streams)
             words: list[str] = request["words"]
             return words
 
-        os.write(status, _NUMBER.pack(pid))
-        running[pid] = status
+        os.write(report, NUMBER.pack(pid))
+        running[pid] = report
         for stream in streams:
             os.close(stream)
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        data += connection.recv(size - len(data))
-    return data
 
 
 def _report_ended(running: dict[int, int]) -> None:
@@ -212,7 +231,7 @@ def _report_ended(running: dict[int, int]) -> None:
             return
         end = running.pop(pid)
         with contextlib.suppress(BrokenPipeError):  # the test did not wait for it
-            os.write(end, _NUMBER.pack(os.waitstatus_to_exitcode(status)))
+            os.write(end, NUMBER.pack(os.waitstatus_to_exitcode(status)))
         os.close(end)
 
 
@@ -228,10 +247,11 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     sys.stdout = _open_output(1, sys.stdout, is_line_buffered=os.isatty(1))
     sys.stderr = _open_output(2, sys.stderr, is_line_buffered=True)
 
-    os.chdir(request["cwd"])
+    os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.path[0] = os.getcwd()
+    import_path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:1] = [os.getcwd(), *filter(None, import_path)]
 
 
 def _open_output(number: int, before: Any, *, is_line_buffered: bool) -> Any:

@@ -26,6 +26,27 @@ def start_on_terminal(
     return pid, terminal
 
 
+class Child:
+    """A process that was started here."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._exit_code: int | None = None
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for the end, and return the exit code, or None if it still runs after so many seconds."""
+        deadline = time.monotonic() + seconds
+        while self._exit_code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._exit_code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > deadline:
+                break
+            else:
+                time.sleep(0.02)
+        return self._exit_code
+
+
 def set_size(terminal: int, columns: int, rows: int) -> None:
     """Give a terminal this size. The programs on it get a signal if it is another one."""
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -252,6 +252,7 @@ def test_large_collections_consist_of_different_skills_that_can_be_read(folder: 
 # --- the command ---
 
 
+@pytest.mark.long
 def test_the_command_prints_every_table(folder: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.search", str(folder), "--fast", "--sizes", "6"]
     finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

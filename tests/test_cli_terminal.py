@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import prepared
 import pytest
-from terminals import read_terminal, start_on_terminal
+from prepared import SKILLSHELF, start_on_terminal
+from terminals import read_terminal
 
-SKILLSHELF = [sys.executable, "-m", "skillshelf"]
 # Colours, bold and dim: the only styles that rich writes for these commands.
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\x1b]8;;http://evil\x1b\\x\x9b31m\rover\x08\x7f\u2028"
@@ -21,17 +22,17 @@ def run_on_terminal(*arguments: str, cwd: Path, columns: int = 100, **environmen
     """Return the output on a terminal of that width, with plain line endings."""
     inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")}
     variables = {**inherited, "TERM": "xterm-256color", **environment}
-    pid, terminal = start_on_terminal([*SKILLSHELF, *arguments], variables, cwd=cwd, columns=columns, rows=50)
+    process, terminal = start_on_terminal(arguments, variables, cwd=cwd, columns=columns, rows=50)
     received = b""
     while data := read_terminal(terminal):
         received += data
     os.close(terminal)
-    os.waitpid(pid, 0)
+    process.wait(60)
     return received.decode().replace("\r\n", "\n")
 
 
 def run_in_pipe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SKILLSHELF, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
+    return prepared.run(arguments, cwd=cwd)
 
 
 def find_controls(text: str) -> set[str]:

@@ -4,12 +4,12 @@ import json
 import os
 import re
 import select
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from terminals import read_terminal, start_on_terminal, wait_for_reader
+from prepared import start_on_terminal
+from terminals import read_terminal, wait_for_reader
 
 from skillshelf.trust import Trust
 
@@ -203,27 +203,26 @@ def test_a_changed_skill_shows_its_changes_first(run: Run, write: Write) -> None
 # -- a user at a terminal ---------------------------------------------------------------------------------------------
 
 
-def answer_on_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
+def answer_on_terminal(cwd: Path, *answers: str) -> tuple[int | None, str]:
     """Run `skillshelf trust` on a terminal, type each answer at its question, and return exit code and screen."""
     code, output = type_on_terminal(cwd, *answers)
     return code, STYLE.sub("", output)
 
 
-def type_on_terminal(cwd: Path, *answers: str) -> tuple[int, str]:
+def type_on_terminal(cwd: Path, *answers: str) -> tuple[int | None, str]:
     """Do the same, and return the output with its colours."""
-    command = [sys.executable, "-m", "skillshelf", "trust"]
     left_out = ("NO_COLOR", "LINES")
     environment = {key: value for key, value in os.environ.items() if key not in left_out}
     environment |= {"TERM": "xterm-256color", "COLUMNS": "100"}
-    pid, terminal = start_on_terminal(command, environment, cwd=cwd)
+    process, terminal = start_on_terminal(["trust"], environment, cwd=cwd)
     received, remaining = b"", list(answers)
     while data := read_terminal(terminal):
         received += data
         if received.count(b" (no): ") > len(answers) - len(remaining) and remaining:
-            wait_for_reader(pid)
+            wait_for_reader(process.pid)
             os.write(terminal, remaining.pop(0).encode())
     os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), received.decode().replace("\r\n", "\n")
+    return process.wait(60), received.decode().replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize(
@@ -292,18 +291,17 @@ def test_all_is_confirmed_before_unseen_skills_are_approved(tmp_path: Path) -> N
 
 def test_keys_typed_before_the_question_do_not_answer_it(tmp_path: Path) -> None:
     """A yes that was typed or pasted ahead approves nothing."""
-    command = [sys.executable, "-m", "skillshelf", "trust"]
-    pid, terminal = start_on_terminal(command, {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
+    process, terminal = start_on_terminal(["trust"], {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
     os.write(terminal, b"y\na\n")
     screen = b""
     while b"[q]uit (no): " not in screen:
         screen += os.read(terminal, 65536)
-    wait_for_reader(pid)
+    wait_for_reader(process.pid)
     os.write(terminal, b"q\n")
     while read_terminal(terminal):
         pass
     os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert process.wait(60) == 1
     assert approved() == []
 
 
@@ -328,8 +326,7 @@ class OnTerminal:
         left_out = ("NO_COLOR", "LINES", "COLUMNS")
         environment = {key: value for key, value in os.environ.items() if key not in left_out}
         environment["TERM"] = "xterm-256color"
-        command = [sys.executable, "-m", "skillshelf", "trust"]
-        self.pid, self._terminal = start_on_terminal(command, environment, cwd=cwd, columns=80, rows=rows)
+        self._process, self._terminal = start_on_terminal(["trust"], environment, cwd=cwd, columns=80, rows=rows)
         self.raw = ""
 
     def send(self, keys: str) -> None:
@@ -347,14 +344,14 @@ class OnTerminal:
 
     def answer(self, line: str) -> None:
         self.expect(" (no): ")
-        wait_for_reader(self.pid)
+        wait_for_reader(self._process.pid)
         self.send(f"{line}\n")
 
-    def end(self) -> int:
+    def end(self) -> int | None:
         while read_terminal(self._terminal):
             pass
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._process.wait(60)
 
 
 @pytest.fixture

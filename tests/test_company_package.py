@@ -21,6 +21,7 @@ from mcp.client.context import ClientRequestContext
 PAGE = REPO / "docs" / "guides" / "company-package.md"
 
 
+@pytest.mark.long
 def test_the_walkthrough_leads_from_an_empty_folder_to_agents_that_use_the_wheel() -> None:
     """Its files and commands give the outputs that the page shows, and the package does what the page says."""
     with open_workspace() as session:
@@ -44,8 +45,7 @@ def check_that_a_program_can_replace_the_policy(shell: Shell) -> None:
     program = (
         "from skillshelf import Shelf; from acme_skills.orders.skill import OrdersSkill;"
         "skills = [OrdersSkill().with_policy({'list_tables': 'ask'})];"
-        "tools = Shelf.open('.', packages=['acme_skills'], skills=skills).tools();"
-        "print({tool.name: tool.permission for tool in tools})"
+        "print(Shelf.open('.', packages=['acme_skills'], skills=skills).permissions_of('orders'))"
     )
     permissions = strip_styles(shell.run(f"python -c {shlex.quote(program)}"))
     assert "'list_tables': 'ask'" in permissions

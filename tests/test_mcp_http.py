@@ -7,13 +7,12 @@ import json
 import os
 import re
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+import prepared
 import pytest
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
@@ -44,10 +43,12 @@ TOKEN = "correct horse battery staple"
 
 
 class RunningServer:
-    """A server process and its address."""
+    """A server process, its address and what it reports."""
 
-    def __init__(self, process: "subprocess.Popen[str]", url: str) -> None:
-        self.process, self.url = process, url
+    def __init__(self, process: prepared.Process, url: str, errors: TextIO) -> None:
+        self.process = process
+        self.url = url
+        self.errors = errors
         self.port = int(url.split(":")[2].split("/")[0])
 
     def post(self, body: Any = INITIALIZE, **headers: str) -> httpx2.Response:
@@ -61,22 +62,22 @@ class RunningServer:
 
 @contextlib.contextmanager
 def run_server(folder: Path, *options: str, trusting: bool = True, **variables: str) -> Iterator[RunningServer]:
-    command = [sys.executable, "-m", "skillshelf", "serve", "--http", "--port", "0"]
-    command += ["--trust-workspace"] if trusting else []
-    process = subprocess.Popen(
-        [*command, "-C", str(folder), *options], stderr=subprocess.PIPE, text=True, env={**os.environ, **variables}
-    )
-    assert process.stderr is not None
-    try:
-        line = process.stderr.readline()
-        if line.startswith("Not served"):
-            line = process.stderr.readline()
-        [url] = re.findall(r"http://\S+", line) or pytest.fail(line + process.stderr.read())
-        yield RunningServer(process, url)
-    finally:
-        process.terminate()
-        process.wait(10)
-        process.stderr.close()
+    words = ["serve", "--http", "--port", "0", "-C", str(folder), *options]
+    words += ["--trust-workspace"] if trusting else []
+    from_process, errors_end = os.pipe()
+    with open(os.devnull, "r+b") as null, open(from_process) as errors:
+        streams = (null.fileno(), null.fileno(), errors_end)
+        process = prepared.Process(words, cwd=Path.cwd(), env={**os.environ, **variables}, streams=streams)
+        os.close(errors_end)
+        try:
+            line = errors.readline()
+            if line.startswith("Not served"):
+                line = errors.readline()
+            [url] = re.findall(r"http://\S+", line) or pytest.fail(line + errors.read())
+            yield RunningServer(process, url, errors)
+        finally:
+            process.terminate()
+            process.wait(10)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import asyncio
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import prepared
 import pytest
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
@@ -33,8 +33,7 @@ def clone(tmp_path: Path, write: Write) -> Path:
 
 
 def approve(folder: Path, *names: str) -> None:
-    command = [sys.executable, "-m", "skillshelf", "trust", "-C", str(folder), "--yes", *names]
-    subprocess.run(command, check=True, capture_output=True, env=dict(os.environ))
+    prepared.run(["trust", "-C", str(folder), "--yes", *names], cwd=folder).check_returncode()
 
 
 def talk_over_stdio(folder: Path, use: Callable[[Client], Awaitable[Any]], *options: str, mode: str = "auto") -> Any:

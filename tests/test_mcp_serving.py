@@ -82,9 +82,9 @@ def test_a_server_with_listeners_stops_cleanly(tmp_path: Path, write: Write, mod
                 return outcome
 
     async def end(server: Any) -> tuple[int, str]:
-        server.process.send_signal(signal.SIGTERM)
+        server.process.terminate()
         code = await asyncio.to_thread(server.process.wait, 30)
-        return code, server.process.stderr.read()
+        return code, server.errors.read()
 
     with run_server(tmp_path) as server:
         code, stderr = asyncio.run(main(server))
@@ -104,8 +104,7 @@ def test_a_client_that_disconnects_early_is_not_logged(tmp_path: Path) -> None:
         assert server.post().status_code == 200
         server.process.terminate()
         server.process.wait(30)
-        assert server.process.stderr is not None
-        assert server.process.stderr.read() == ""
+        assert server.errors.read() == ""
 
 
 HEALTH = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"

@@ -68,6 +68,9 @@ def _measure(options: argparse.Namespace) -> None:
     if not is_similarity_installed():
         print("Ours with the extra is left out: install skillshelf[search].\n")
 
+    if options.folder is not None:
+        load_public(options.folder, is_fast=options.fast)  # a wrong folder is named before anything is measured
+
     collection, methods = _measure_folder(OWN_DATA, is_fast=False, can_choose=False)
     own = [
         tables.show_summary(collection, methods),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import prepared
 import pytest
 
 pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
@@ -43,13 +44,7 @@ def run_of(command: str, timeout: float = 60.0) -> CommandRun:
 
 
 def skillshelf(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "skillshelf", *arguments],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    return prepared.run(arguments, cwd=folder)
 
 
 def find_processes(mark: str) -> list[int]:
