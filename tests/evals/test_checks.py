@@ -289,7 +289,7 @@ def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, e
     [
         ("skil_loaded", "pdf", "there is no check 'skil_loaded'. Did you mean skill_loaded"),
         ("zzz", None, "file_contains, file_exists, file_matches, file_unchanged, golden, js"),
-        ("skill_loaded", None, "skill_loaded: missing a required argument: 'name'. Its arguments: name"),
+        ("skill_loaded", None, "skill_loaded: it is not known which skill is meant"),
         ("skill_loaded", {"nam": "pdf"}, "Its arguments: name"),
         ("response_contains", 1.5, "response_contains: text is 1.5. It must be text: put it in quotes"),
         ("response_contains", {"text": "a", "turn": "1"}, "turn is '1'. It must be a whole number"),

@@ -170,3 +170,12 @@ cases:
     assert look(table, "name,age\nAlan,41\nAda,36\n").passed
     write("pdf", evals__cases_yaml=text.replace("table.csv", "../../table.csv"))
     assert "leads out of" in find_cases([skill.parent])[1][0].message
+
+
+def test_a_table_that_is_not_beside_the_case_is_found_before_a_run(write: Callable[..., Path]) -> None:
+    """A run would pay for answers that nothing can be compared with."""
+    case = "- name: a\n  prompt: x\n  checks: [{table_equals: {path: out, expected: tabel.csv}}]\n"
+    skill = write("pdf", evals__cases_yaml=case)
+    [fault] = find_cases([skill.parent])[1]
+    assert fault.severity == "error"
+    assert "there is no file 'tabel.csv'" in fault.message

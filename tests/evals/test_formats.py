@@ -586,6 +586,20 @@ def test_the_skill_under_test_must_be_on_the_shelf(write: Callable[..., Path], t
     assert (fault.line, fault.fix) == (3, "Did you mean 'csv-clean'?")
 
 
+def test_the_only_skill_of_a_folder_is_the_skill_under_test(write: Callable[..., Path], tmp_path: Path) -> None:
+    """With a second one, a check has to say which skill it means, and the fault says where to write it."""
+    write("skills/pdf")
+    suite = tmp_path / "suite.yaml"
+    suite.write_text("skills: [skills]\ncases: [{name: a, prompt: x, checks: [skill_loaded]}]\n")
+    [case], notes = find_cases([suite])
+    assert (case.skill, notes) == ("pdf", ())
+
+    write("skills/docx")
+    [fault] = find_cases([suite])[1]
+    assert "not known which skill is meant" in fault.message
+    assert "`skill: NAME`" in fault.fix
+
+
 def test_typos_in_python_cases_are_found_too(write: Callable[..., Path]) -> None:
     text = "from skillshelf.evals import *\nCASES = [Case('a', ('x',), (check.skill_loaded('csv-claen'),))]\n"
     skill = write("csv-clean", evals__cases_py=text).parent

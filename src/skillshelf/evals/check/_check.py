@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -60,7 +61,7 @@ class About:
 
 NO_SUBJECT = About("")
 """The subject of a function in a Python case."""
-Role = Literal["skill", "reference", "stored", "sentence"]
+Role = Literal["skill", "reference", "stored", "given", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ ReferenceName = Annotated[NonEmpty, Names("reference")]
 """A reference that the skill must have."""
 StoredPath = Annotated[NonEmpty, Names("stored")]
 """A file that is beside the case file, in the folder of its skill or suite."""
+GivenPath = Annotated[NonEmpty, Names("given")]
+"""The same, if the file must be there before a run."""
 
 CheckResultValue: TypeAlias = Verdict | bool | Awaitable[Verdict] | Awaitable[bool]
 P = ParamSpec("P")
@@ -113,6 +116,12 @@ class CheckKind:
             for mark in _find_marks(hint):
                 roles[mark.role] = name
         return roles
+
+    def lacks_only(self, parameter: str, arguments: Mapping[str, Any]) -> bool:
+        """True if the check needs this argument, and it is not among these, which are otherwise right."""
+        parameters = self.signature.parameters
+        is_needed = parameters[parameter].default is inspect.Parameter.empty
+        return is_needed and parameter not in arguments and arguments.keys() <= parameters.keys()
 
     @property
     def bare_parameter(self) -> str:
@@ -208,11 +217,18 @@ class Check:
         return replace(self, is_negated=not self.is_negated)
 
     def below(self, folder: str, root: str) -> Check:
-        """Return the check with the path of its stored file relative to `folder`. Raises EvalError outside `root`."""
-        parameter = self.kind.parameters_by_role.get("stored")
+        """Return the check with the path of its stored or given file relative to `folder`.
+
+        Raises EvalError if the file is outside `root`, or is given and not there.
+        """
+        roles = self.kind.parameters_by_role
+        parameter = roles.get("stored") or roles.get("given")
         if parameter is None:
             return self
-        path = resolve_inside(root, folder, self.arguments[parameter])
+        written = self.arguments[parameter]
+        path = resolve_inside(root, folder, written)
+        if "given" in roles and not os.path.isfile(path):
+            raise EvalError(f"{self.kind.name}: there is no file {written!r:.80}", f"Paths are relative to {folder}")
         return replace(self, arguments={**self.arguments, parameter: path})
 
     async def look(self, trace: Trace) -> Verdict:

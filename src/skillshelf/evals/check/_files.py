@@ -12,7 +12,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import _schema_search
-from skillshelf.evals.check._check import NonEmpty, StoredPath, Verdict, built_in
+from skillshelf.evals.check._check import GivenPath, NonEmpty, Verdict, built_in
 from skillshelf.evals.check._schema_search import find_fault
 from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, search_text
 from skillshelf.evals.check._stored import read_stored
@@ -125,7 +125,7 @@ def _find_validator(schema: dict[str, Any]) -> Any:
 
 @built_in(describe=lambda path, expected, tolerance, any_order: path)
 def table_equals(
-    trace: Trace, path: NonEmpty, expected: StoredPath, tolerance: Tolerance = 0.0, any_order: bool = False
+    trace: Trace, path: NonEmpty, expected: GivenPath, tolerance: Tolerance = 0.0, any_order: bool = False
 ) -> Verdict:
     """Check that a CSV or TSV file of the workspace has the rows of the one stored in `expected`.
 

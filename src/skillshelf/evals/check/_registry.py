@@ -68,6 +68,11 @@ def from_config(name: str, argument: Any = None, context: CaseContext | None = N
     skill_parameter = kind.parameters_by_role.get("skill")
     if skill_parameter and context.skill:
         arguments.setdefault(skill_parameter, context.skill)
+    elif skill_parameter and kind.lacks_only(skill_parameter, arguments):
+        raise EvalError(
+            f"{name}: it is not known which skill is meant, because the case has several skills or none",
+            f"Write `skill: NAME` in the case or for all cases of the file, or `{skill_parameter}:` in the check",
+        )
     made = kind.make(**arguments)
     if context.folder:
         return made.below(context.folder, context.root or context.folder)

@@ -161,8 +161,9 @@ def resolve_skill_folders(paths: Sequence[str], home: Home) -> tuple[str, ...]:
 
 def find_only_skill(skills: Sequence[str], code_skills: Sequence[CodeSkill]) -> str:
     """Return the name of the skill under test if the shelf has no other, else an empty text."""
-    if len(skills) == 1 and not code_skills and is_skill(skills[0]):
-        return skill_name(skills[0])
+    folders = [skill for folder in skills for skill in skills_in(folder) if is_skill(skill)]
+    if len(folders) == 1 and not code_skills:
+        return skill_name(folders[0])
     if len(code_skills) == 1 and not skills:
         return code_skill_name(code_skills[0])
     return ""
