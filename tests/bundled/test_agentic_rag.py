@@ -119,6 +119,16 @@ def test_files_that_could_not_be_read_are_named_also_if_nothing_was_found(tmp_pa
             call(skill, name, **arguments)
 
 
+def test_a_file_whose_name_hides_something_is_left_out_and_the_result_says_so(tmp_path: Path) -> None:
+    """Its name would be a locator, and a locator is cited as it is."""
+    (tmp_path / "notes.md").write_text("# Notes\n\nThe office opens at nine.\n")
+    for name in ("no\x1b[2Jtes.md", "no\u202etes.md"):
+        (tmp_path / name).write_text("# Notes\n\nThe office opens at ten.\n")
+    found = call(open_skill(DocumentFolder(str(tmp_path))), "search_documents", query="office")
+    assert [passage["locator"] for passage in found["passages"]] == ["notes.md:3"]
+    assert found["remarks"] == ["documents: files with control or hidden characters in their paths were left out."]
+
+
 def test_a_large_folder_is_read_as_far_as_the_limits_go(tmp_path: Path) -> None:
     """The result says so."""
     for number in range(30):

@@ -177,6 +177,9 @@ class DocumentFolder:
                 if entry.kind != "file" or not entry.name.lower().endswith(_TEXTS + _PAGES):
                     continue
                 if clean_line(entry.path) != entry.path:  # a locator must be readable
+                    remark = f"{self.name}: files with control or hidden characters in their paths were left out."
+                    if remark not in remarks:
+                        remarks.append(remark)
                     continue
                 try:
                     info = system.stat(entry.name, dir_fd=entry.folder, follow_symlinks=False)
