@@ -1,16 +1,23 @@
 """Run `skillshelf chat` without a terminal."""
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
+from agent_kit import agent, prompts
 from chats import chat, script, tool
 from openai_api import OpenAIApi
 from prepared import SKILLSHELF
+
+from skillshelf.agent import Settings
+from skillshelf.agent.events import Event, Finished
+from skillshelf.repl import Pipe
 
 Write = Callable[..., Path]
 
@@ -57,6 +64,25 @@ def test_a_reader_that_goes_away_ends_the_turn_quietly(tmp_path: Path) -> None:
     os.close(writer)
     assert (result.returncode, result.stderr) == (141, "")
     assert "An" in next(Path.home().rglob("*.jsonl")).read_text()
+
+
+def test_the_turn_is_over_when_a_closed_pipe_is_reported(tmp_path: Path) -> None:
+    """It does not run on, at the user's cost, while the rest of the program ends."""
+    core = agent(tmp_path, "An answer of some words.", "Another one.")
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    async def run() -> list[Event]:
+        with pytest.raises(BrokenPipeError):
+            await Pipe(core, Settings(), as_json=False).run("go")
+        return [event async for event in core.process_message("go on")]
+
+    events: list[Event] = []
+    # Closing the pipe fails once more, with what is left in its buffer.
+    with suppress(BrokenPipeError), open(writer, "w", encoding="utf-8") as output, redirect_stdout(output):
+        events = asyncio.run(run())
+    assert events[-1] == Finished("Another one.")
+    assert prompts(core) == ["go", "go on"]
 
 
 def test_events_are_json_lines(tmp_path: Path, write: Write) -> None:
