@@ -1,5 +1,7 @@
 """A company's handbook and its graph of services, for tests and evals."""
 
+import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -68,14 +70,32 @@ def write_handbook(folder: Path) -> Path:
 
 
 def write_graph(folder: Path) -> Path:
-    """Write the graph of services with the database itself."""
-    import ladybug
-
+    """Write the graph of services."""
     path = folder / "services.lbug"
-    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
-        for statement in GRAPH:
-            connection.execute(statement)
+    path.write_bytes(_make_graph())
     return path
+
+
+@cache
+def _make_graph() -> bytes:
+    """Return the file that the database itself writes.
+
+    In a process of its own: the database's library shares its symbols with every library that is loaded later, such as
+    the runtime of the local model, which ends the process.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "services.lbug")
+        subprocess.run([sys.executable, "-c", _WRITE_GRAPH, str(path), *GRAPH], check=True)
+        return path.read_bytes()
+
+
+_WRITE_GRAPH = """
+import sys, ladybug
+
+with ladybug.Database(sys.argv[1]) as database, ladybug.Connection(database) as connection:
+    for statement in sys.argv[2:]:
+        connection.execute(statement)
+"""
 
 
 @cache

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from skillshelf.bundled.agentic_rag import DocumentFolder, GraphFile, Sources, T
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
 
-pytest.importorskip("ladybug", reason="the extra rag is not installed")
+pytestmark = pytest.mark.skipif(find_spec("ladybug") is None, reason="the extra rag is not installed")
 needs_sandbox = pytest.mark.skipif(not find_confinement(), reason="this machine cannot confine a process")
 
 
