@@ -14,7 +14,12 @@ from typing import Any
 
 import pytest
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import ModelQuotaExceededError, ModelRateLimitError, ModelServerError
+from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelServerError,
+)
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
 from evals.in_process import run
@@ -376,6 +381,7 @@ def calls_of(breaker: CircuitBreaker, *faults: Exception | None) -> list[str]:
 
 GONE, BUSY = ConnectionError("gone"), ModelServerError("tiny", "overloaded")
 LIMITED, REFUSED = ModelRateLimitError("tiny", "slow down"), ValueError("bad request")
+WRONG_KEY = ModelAuthenticationError("tiny", "no such key")
 
 
 @pytest.mark.parametrize(
@@ -387,6 +393,9 @@ LIMITED, REFUSED = ModelRateLimitError("tiny", "slow down"), ValueError("bad req
         ([REFUSED, None], ["ValueError", "answered"]),
         ([GONE] * 4, ["RunStoppedError"]),
         ([ModelQuotaExceededError("tiny", "no credit")], ["RunStoppedError"]),
+        ([WRONG_KEY], ["RunStoppedError"]),
+        ([None, WRONG_KEY, None], ["answered", "ModelAuthenticationError", "answered"]),
+        ([None, *[WRONG_KEY] * 3], ["answered", *["ModelAuthenticationError"] * 2, "RunStoppedError"]),
         ([BUSY] * 4 + [BUSY] * 2, ["ModelServerError", "ModelServerError", "RunStoppedError"]),
         ([BUSY] * 4 + [None] + [BUSY] * 4, ["ModelServerError", "answered", "ModelServerError"]),
     ],
@@ -397,6 +406,9 @@ LIMITED, REFUSED = ModelRateLimitError("tiny", "slow down"), ValueError("bad req
         "a refused request is not repeated",
         "unreachable",
         "without credit",
+        "a wrong key",
+        "a single refusal",
+        "a key that was withdrawn",
         "three failing calls in a row",
         "an answer in between",
     ],

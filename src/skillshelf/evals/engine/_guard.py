@@ -7,7 +7,9 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic_ai.exceptions import (
+    ModelAuthenticationError,
     ModelConnectionError,
+    ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRateLimitError,
     ModelRequestTimeout,
@@ -30,6 +32,8 @@ MAX_FAILED_CALLS = 3
 """After this many failed calls without an answer in between, a provider that fails is taken to be down."""
 UNREACHABLE_ERRORS = (ModelConnectionError, ModelRequestTimeout, ConnectionError, TimeoutError)
 DOWN_ERRORS = (ModelServerError, ModelUnavailableError, *UNREACHABLE_ERRORS)
+REFUSALS = (ModelAuthenticationError, ModelNotFoundError)
+"""Errors that most probably concern every call: a wrong key, or a model that the provider does not have."""
 
 NO_LIMITS = Limits()
 
@@ -61,6 +65,11 @@ class CircuitBreaker:
                 return await self._probe(ask, error)
             except ModelQuotaExceededError as error:
                 raise _provider_down(error) from error
+            except REFUSALS as error:
+                self._failed_calls += 1
+                if not self._answers or self._failed_calls >= MAX_FAILED_CALLS:
+                    raise RunStoppedError(explain_error(error).message.rstrip(".")) from error
+                raise  # some providers refuse single requests like this
         return self._note_answer(await ask())
 
     def _note_answer(self, response: ModelResponse) -> ModelResponse:
