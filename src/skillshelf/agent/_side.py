@@ -14,9 +14,10 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._exchange import EventTranslator, Exchange, Prompt
+from skillshelf.agent._exchange import Exchange, Prompt
 from skillshelf.agent._explain import explain_error
 from skillshelf.agent._tool_schemas import make_tool
+from skillshelf.agent._translation import EventTranslator
 from skillshelf.agent.events import Event, SideStarted, Text, Thinking
 from skillshelf.agent.sessions import SideTranscript
 from skillshelf.catalog import Catalog

@@ -5,14 +5,11 @@ appears above it.
 """
 
 import asyncio
-import io
 import os
 import signal
-import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from textwrap import wrap
 from typing import Any
 
@@ -46,6 +43,7 @@ from skillshelf.rendering import cut
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._keys import make_bindings, make_footer_bindings
 from skillshelf.repl._lines import Line, LineQueue, Pastes
+from skillshelf.repl._output import PrintedOutput
 from skillshelf.repl._renderer import FooterRenderer
 from skillshelf.text import clean, clean_line
 
@@ -108,7 +106,7 @@ class Footer:
         self._hint = ""
         self._first_frame = asyncio.Event()
         self._typed_at = 0.0
-        self._output = _Output(self.redraw)
+        self._output = PrintedOutput(self.redraw)
         self._restore_tty: Callable[[], None] = lambda: None
         self._is_own_stop = False
 
@@ -376,59 +374,6 @@ class Footer:
         self.keyboard.close()
         self.queue.close()
         self._first_frame.set()
-
-
-class _Output(io.TextIOBase):
-    """Text printed while the footer is on the screen. The footer draws it above itself."""
-
-    def __init__(self, announce: Callable[[], None]) -> None:
-        self._announce = announce
-        self._pieces: list[str] = []
-        self._lock = threading.Lock()  # libraries may log from a thread
-        self._stdout = sys.stdout
-
-    @contextmanager
-    def capture(self) -> Iterator[None]:
-        """Take over what is printed by Python code while the block runs."""
-        self._stdout = sys.stdout
-        with redirect_stdout(self), redirect_stderr(self):
-            yield
-
-    def write(self, text: str) -> int:
-        with self._lock:
-            self._pieces.append(text)
-        self._announce()
-        return len(text)
-
-    @property
-    def has_lines(self) -> bool:
-        return any("\n" in piece for piece in self._pieces)
-
-    def take_lines(self) -> str:
-        """Return the whole lines that were written; the rest of a line waits for its end."""
-        with self._lock:
-            text = "".join(self._pieces)
-            lines, newline, rest = text.rpartition("\n")
-            self._pieces = [rest] if rest else []
-        return lines + newline
-
-    def flush_rest(self) -> None:
-        """Write what is left: the footer is gone."""
-        rest = "".join(self._pieces)
-        self._pieces = []
-        with suppress(OSError, ValueError):  # the terminal was closed
-            self._stdout.write(rest)
-            self._stdout.flush()
-
-    def isatty(self) -> bool:
-        return self._stdout.isatty()
-
-    def fileno(self) -> int:
-        return self._stdout.fileno()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stdout.encoding
 
 
 def _prefix_line(line: int, wrapped: int) -> AnyFormattedText:
