@@ -4,7 +4,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+from skillshelf.text import clean, clean_line
+
+if TYPE_CHECKING:
+    from logging import LogRecord
 
 
 @contextmanager
@@ -12,6 +17,43 @@ def keep_output_clean() -> Iterator[None]:
     """Send what the code of skills prints to standard error, so that it does not mix with a command's output."""
     with redirect_stdout(sys.stderr):
         yield
+
+
+def clean_library_messages() -> None:
+    """Write out control characters in the log messages and warnings that libraries print to standard error.
+
+    They quote servers, and a terminal would obey an escape sequence in them. A program that has set up its logging is
+    left alone.
+    """
+    import logging
+    import warnings
+
+    if logging.lastResort is not None:
+        logging.lastResort.addFilter(_clean_record)  # a second time does nothing
+
+    def show_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        (file or sys.stderr).write(clean(text))
+
+    warnings.showwarning = show_warning
+
+
+def _clean_record(record: "LogRecord") -> bool:
+    """Clean a log message before it is printed. Nothing is left out."""
+    import traceback
+
+    record.msg = clean_line(record.getMessage())
+    record.args = None
+    if record.exc_info:
+        record.exc_text = clean("".join(traceback.format_exception(*record.exc_info)).rstrip("\n"))
+    return True
 
 
 def reopen_closed_streams() -> None:

@@ -24,7 +24,7 @@ from skillshelf.cli._parsers import (
     find_first_argument,
 )
 from skillshelf.errors import SkillError
-from skillshelf.streams import discard_output, reopen_closed_streams
+from skillshelf.streams import clean_library_messages, discard_output, reopen_closed_streams
 
 COMMANDS = {
     "demo": "watch a skill at work: a scripted conversation, without a key",
@@ -62,6 +62,7 @@ examples:
 # A shell reports these exit codes for a process that SIGINT or SIGPIPE ended.
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
+_TALKING_TO_SERVERS = ("chat", "eval", "serve", "conformance")
 _OVERVIEW = "overview"
 """The command that runs if none is named. It has no name of its own."""
 
@@ -97,6 +98,8 @@ def _run(words: Sequence[str]) -> int:
     )
     try:
         _parse(words, args)
+        if args.command in _TALKING_TO_SERVERS:  # the others need not wait for `logging`
+            clean_library_messages()
         command = _import_command(args.command or _OVERVIEW)
         code: int = command.run(args, Output(color=not args.no_color))
         return code
