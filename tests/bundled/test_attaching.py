@@ -169,6 +169,7 @@ def test_a_skill_that_is_not_available_says_what_to_install() -> None:
     ("text", "message"),
     [
         ("wether", "Did you mean weather?"),
+        ("find-skills", "is on every shelf. There is nothing to attach."),
         ("", "There are: .*weather"),
         ("weather=Porto", "takes no setting. Write: --with weather"),
     ],

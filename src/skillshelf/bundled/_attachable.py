@@ -145,6 +145,7 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill("weather", "weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
 )
 """The attachable skills, by name."""
+_ALWAYS_THERE = ("find-skills", "skill-authoring")
 
 
 def attach_bundled(text: str) -> BaseSkill:
@@ -153,6 +154,8 @@ def attach_bundled(text: str) -> BaseSkill:
     for skill in ATTACHABLE:
         if skill.name == name:
             return skill.construct(setting)
+    if name in _ALWAYS_THERE:
+        raise SettingsError(f"The skill {name!r} is on every shelf. There is nothing to attach.")
     names = [skill.name for skill in ATTACHABLE]
     close = closest_names(name, names)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
