@@ -24,7 +24,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    """Return the files below a folder, without the bytecode that Python leaves beside modules."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 def fill_in(folder: Path) -> None:

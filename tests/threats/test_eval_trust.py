@@ -119,7 +119,7 @@ def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
     computed = cases["pdf/case 2 (not evaluated)"]
     assert computed["prompts"] == ["(not evaluated)"]
     assert (computed["check_names"], computed["model"], computed["tags"]) == (["not tool_called"], "scripted", ["slow"])
-    assert cases["is polite"]["check_names"] == ["polite"], "a check that a file of Python registers"
+    assert cases["pdf/is polite"]["check_names"] == ["polite"], "a check that a file of Python registers"
     assert {"evals_code:Kit/has a kit", "asks", "pdf/runs a command"} <= cases.keys()
     assert ["Fill in the form."] in [case["prompts"] for case in cases.values()], "a query of a trigger set"
 
