@@ -45,7 +45,8 @@ def check_that_a_program_can_replace_the_policy(shell: Shell) -> None:
     program = (
         "from skillshelf import Shelf; from acme_skills.orders.skill import OrdersSkill;"
         "skills = [OrdersSkill().with_policy({'list_tables': 'ask'})];"
-        "print(Shelf.open('.', packages=['acme_skills'], skills=skills).permissions_of('orders'))"
+        "shelf = Shelf.open('.', packages=['acme_skills'], skills=skills);"
+        "print({tool.name: tool.permission for tool in (*shelf.tools(), *shelf.blocked_tools())})"
     )
     permissions = strip_styles(shell.run(f"python -c {shlex.quote(program)}"))
     assert "'list_tables': 'ask'" in permissions
