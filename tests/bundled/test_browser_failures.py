@@ -18,6 +18,7 @@ from bundled.calling import call
 from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser, open_browser
 from skillshelf.bundled.browser import BrowserLimits
 from skillshelf.bundled.browser import _errors as errors
+from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser.skill import BrowserSkill
 from skillshelf.errors import MissingExtraError
 
@@ -192,6 +193,16 @@ def test_a_page_that_cannot_be_loaded_says_why(site: Stage) -> None:
             with pytest.raises(errors.PageUnreachableError, match=rf"{reason}.*'error_codes\.md'"):
                 call(skill, "open_page", url=url)
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
+
+
+def test_the_reason_does_not_depend_on_an_event_that_may_come_late(
+    site: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chromium reports a failed request apart from the navigation that failed with it."""
+    monkeypatch.setattr(Happenings, "_on_request_failed", Happenings._on_request_finished)
+    site.pages["/round"] = send(b"", status=302, Location="/round")
+    with open_browser(site) as skill, pytest.raises(errors.PageUnreachableError, match="redirects in a circle"):
+        call(skill, "open_page", url=site.url("/round"))
 
 
 def test_a_browser_that_has_fetched_too_much_says_so(site: Stage) -> None:

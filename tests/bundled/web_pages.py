@@ -1,7 +1,6 @@
 """Pages for the browser: a shop, a changing list, and pages that mean harm."""
 
 import re
-import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -19,7 +18,7 @@ from skillshelf.bundled.browser.skill import BrowserSkill
 (ENTRY,) = [skill for skill in ATTACHABLE if skill.name == "browser"]
 OBSTACLE = ENTRY.find_obstacle()
 needs_browser = pytest.mark.skipif(OBSTACLE is not None, reason=f"there is no browser here: {OBSTACLE}")
-CHROMIUM = next(filter(None, map(shutil.which, ENTRY.programs[0].names)), "")
+CHROMIUM = ENTRY.programs[0].find() or ""
 PATIENT = BrowserLimits(seconds=120, load_seconds=60, action_seconds=40)
 """For what must work, however busy the machine is."""
 

@@ -9,6 +9,13 @@ and is on a shelf only if you attach it.
     shelf = Shelf.open(".", skills=[attach_bundled("weather")])
 """
 
-from skillshelf.bundled._attachable import ATTACHABLE, AttachableSkill, Obstacle, Program, attach_bundled
+from skillshelf.bundled._attachable import (
+    ATTACHABLE,
+    AttachableSkill,
+    Obstacle,
+    Program,
+    attach_bundled,
+    find_attachable,
+)
 
-__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "Program", "attach_bundled"]
+__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "Program", "attach_bundled", "find_attachable"]

@@ -3,7 +3,9 @@
 Nothing is imported to answer that: each skill's libraries are an extra, and a shelf without the skill pays nothing.
 """
 
+import os
 import shutil
+import sys
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,6 +35,16 @@ class Program:
     """The names under which systems have it. One of them suffices."""
     install: str
     """The command that installs it."""
+    paths: tuple[str, ...] = ()
+    """Where it may lie besides the PATH. `~` is the user's home."""
+
+    def find(self) -> str | None:
+        """Return the path of the program; None if it is not on this machine."""
+        for place in (*self.names, *map(os.path.expanduser, self.paths)):
+            found = shutil.which(place)
+            if found:
+                return found
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +89,7 @@ class AttachableSkill:
             if find_spec(library) is None:
                 return Obstacle(f"the library {library} is not installed", f"pip install 'skillshelf[{self.extra}]'")
         for program in self.programs:
-            if not any(map(shutil.which, program.names)):
+            if program.find() is None:
                 return Obstacle(f"there is no {program.names[0]} on this machine", program.install)
         return None
 
@@ -95,7 +107,13 @@ class AttachableSkill:
         return cast(_FromSetting, cls).from_setting(setting)
 
 
-CHROMIUM = Program(("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"), "apt install chromium")
+_MAC_BROWSERS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
+CHROMIUM = Program(
+    ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
+    "brew install --cask google-chrome" if sys.platform == "darwin" else "apt install chromium",
+    # macOS puts no application on the PATH.
+    tuple(f"{folder}/{browser}" for folder in ("/Applications", "~/Applications") for browser in _MAC_BROWSERS),
+)
 
 ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill(
@@ -148,12 +166,17 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
 _ALWAYS_THERE = ("find-skills", "skill-authoring")
 
 
+def find_attachable(name: str) -> AttachableSkill | None:
+    """Return the attachable skill of this name, or None."""
+    return next((skill for skill in ATTACHABLE if skill.name == name), None)
+
+
 def attach_bundled(text: str) -> BaseSkill:
     """Return the bundled skill that `NAME` or `NAME=SETTING` describes. Raises SettingsError, MissingExtraError."""
     name, _, setting = text.partition("=")
-    for skill in ATTACHABLE:
-        if skill.name == name:
-            return skill.construct(setting)
+    skill = find_attachable(name)
+    if skill is not None:
+        return skill.construct(setting)
     if name in _ALWAYS_THERE:
         raise SettingsError(f"The skill {name!r} is on every shelf. There is nothing to attach.")
     names = [skill.name for skill in ATTACHABLE]

@@ -8,14 +8,14 @@ each redirect anew, and the address that was checked is the one that is connecte
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
-from skillshelf.net._rules import NetworkRules, parse_host
+from skillshelf.net._rules import NetworkRules, name_site, parse_host
 
 if TYPE_CHECKING:
     from skillshelf.net._connections import open_connection
     from skillshelf.net._fetch import Fetched, Fetcher
     from skillshelf.net._proxy import GuardedProxy
 
-__all__ = ["Fetched", "Fetcher", "GuardedProxy", "NetworkRules", "open_connection", "parse_host"]
+__all__ = ["Fetched", "Fetcher", "GuardedProxy", "NetworkRules", "name_site", "open_connection", "parse_host"]
 
 __getattr__ = export_lazily(
     __name__,

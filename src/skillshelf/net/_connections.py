@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError
-from skillshelf.net._rules import NetworkRules
+from skillshelf.net._rules import NetworkRules, name_site
 
 
 async def look_up(rules: NetworkRules, host: str, port: int) -> list[str]:
@@ -19,7 +19,8 @@ async def look_up(rules: NetworkRules, host: str, port: int) -> list[str]:
     try:
         entries = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, ValueError):
-        raise FetchFailedError(host, "there is no such host, or its name cannot be looked up now") from None
+        reason = "there is no such host, or its name cannot be looked up now"
+        raise FetchFailedError(name_site(host, port), reason) from None
 
     allowed: list[str] = []
     refusal: AddressRefusedError | None = None
@@ -44,8 +45,8 @@ async def open_connection(rules: NetworkRules, host: str, port: int) -> SocketSt
                 return await anyio.connect_tcp(address, port)
             except OSError as error:
                 failure = describe_failure(error)
-        raise FetchFailedError(host, f"port {port}: {failure}")
-    raise FetchFailedError(host, f"port {port} did not answer within {rules.seconds:g} seconds")
+        raise FetchFailedError(name_site(host, port), failure)
+    raise FetchFailedError(name_site(host, port), f"it did not answer within {rules.seconds:g} seconds")
 
 
 def describe_failure(error: BaseException) -> str:

@@ -14,7 +14,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.net._connections import open_connection
-from skillshelf.net._rules import NetworkRules
+from skillshelf.net._rules import NetworkRules, name_site
 
 _MAX_HEAD = 64 * 1024
 _PIECE = 64 * 1024
@@ -97,7 +97,7 @@ class GuardedProxy:
         if not head.is_tunnel:
             self.rules.check_scheme(head.url)
         if self._room <= 0:
-            raise FetchFailedError(head.host, "too many bytes were received already")
+            raise FetchFailedError(name_site(head.host, head.port), "too many bytes were received already")
         async with await open_connection(self.rules, head.host, head.port) as server:
             if head.is_tunnel:
                 await client.send(b"HTTP/1.1 200 Connection established\r\n\r\n")

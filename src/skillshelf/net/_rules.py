@@ -31,6 +31,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 # All public IPv6 addresses are in here. Outside are, among others, forms of IPv4 addresses that no one uses any more.
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
 _SCHEMES = ("http", "https")
+_WEB_PORTS = (80, 443)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,14 @@ class NetworkRules:
             return
         kind = _find_kind(address)
         if kind:
-            raise AddressRefusedError(host, f"its address {address} is {kind}")
+            raise AddressRefusedError(name_site(host, port), f"its address {address} is {kind}")
+
+
+def name_site(host: str, port: int) -> str:
+    """Return a host with its port, as a user may allow it; without the port if it is one that the web has."""
+    if port in _WEB_PORTS:
+        return host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_host(text: str) -> str:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from skillshelf.net import GuardedProxy, NetworkRules
 from skillshelf.text import clip
 
 ENGINE = "shelf"
-"""The name under which Playwright knows `reader.js`."""
+"""The name under which Playwright knows the scripts in `reader`."""
+_READER_PARTS = ("elements.js", "recognition.js", "sight.js", "text.js", "engine.js")
 _SECONDS_TO_START = 30.0
 _SECONDS_TO_END = 5.0
 _VIEWPORT = 1280, 900
@@ -59,7 +59,7 @@ async def run_chromium(
     Its processes and its profile are gone after the block. They go, too, if this process is killed: the driver ends
     when its input ends, and Chromium when the driver does.
     """
-    path = program or find_chromium()
+    path = program or CHROMIUM.find()
     if path is None:
         raise BrowserUnavailableError(f"There is no Chromium on this machine. Install it with: {CHROMIUM.install}.")
 
@@ -69,8 +69,7 @@ async def run_chromium(
         )
         try:
             playwright = await stack.enter_async_context(async_playwright())
-            reader = files(__package__).joinpath("reader.js").read_text(encoding="utf-8")
-            await playwright.selectors.register(ENGINE, script=reader, content_script=True)
+            await playwright.selectors.register(ENGINE, script=_load_reader(), content_script=True)
             browser = await _launch(playwright, path, proxy, sandbox)
         except (Error, OSError) as error:
             raise BrowserUnavailableError(f"Chromium ({path}) did not start: {_explain(error)}") from None
@@ -81,9 +80,11 @@ async def run_chromium(
         yield RunningChromium(browser, context, proxy)
 
 
-def find_chromium() -> str | None:
-    """Return the path of the system's Chromium."""
-    return next(filter(None, map(shutil.which, CHROMIUM.names)), None)
+def _load_reader() -> str:
+    """Return the script that reads pages: its parts, in a scope of their own that only `engine` leaves."""
+    folder = files(__package__).joinpath("reader")
+    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in _READER_PARTS]
+    return "\n".join(["(() => {", *parts, "return engine;", "})()"])
 
 
 async def _launch(playwright: Playwright, path: str, proxy: GuardedProxy, sandbox: bool | None) -> Browser:

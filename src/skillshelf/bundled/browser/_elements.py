@@ -228,7 +228,7 @@ async def _find_shown_frames(page: Page) -> list[Frame]:
 
 
 async def _ask(frame: Frame, command: str, argument: Mapping[str, Any], seconds: float) -> Any:
-    """Return what `reader.js` answers."""
+    """Return what the scripts in `reader` answer."""
     answer = await frame.locator(_write_selector(command, argument)).text_content(timeout=seconds * 1000)
     return json.loads(answer or "null")
 

@@ -1,15 +1,18 @@
 """Why a page could not be loaded."""
 
+import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from playwright.async_api import Error, Response
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net import GuardedProxy
+from skillshelf.net import GuardedProxy, name_site
 
 TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
 """What Chromium says if the proxy refused a connection over HTTPS."""
+_HTTPS_PORT = 443
+_CODE = re.compile(r"net::ERR_[A-Z0-9_]+")
 _REASONS = {
     "ABORTED": "the server sent no page: the address leads to a file, or to nothing",
     "CERT_AUTHORITY_INVALID": "its certificate is not from an authority that the browser knows",
@@ -24,6 +27,12 @@ _REASONS = {
     "TUNNEL_CONNECTION_FAILED": "it cannot be reached",
     "UNSAFE_REDIRECT": "it redirects to an address that is not a web page",
 }
+
+
+def find_code(error: Error) -> str | None:
+    """Return the error of Chromium's network for which a navigation failed, if it did for one: `net::ERR_…`."""
+    found = _CODE.search(error.message)
+    return found[0] if found else None
 
 
 def explain_failure(code: str) -> str:
@@ -47,13 +56,14 @@ async def find_sent_refusal(proxy: GuardedProxy, response: Response) -> SkillErr
 
 
 def find_tunnel_refusal(refusals: Sequence[SkillError], url: str) -> SkillError | None:
-    """Return why the proxy opened no tunnel to the host of an address.
+    """Return why the proxy opened no tunnel to the site of an address.
 
-    Over HTTPS, the browser shows nothing of the proxy's words. The latest refusal of the host is the reason.
+    Over HTTPS, the browser shows nothing of the proxy's words. The latest refusal of host and port is the reason.
     """
-    host = urlsplit(url).hostname
+    parts = urlsplit(url)
+    site = name_site(parts.hostname or "", parts.port or _HTTPS_PORT)
     for refusal in reversed(refusals):
-        if isinstance(refusal, AddressRefusedError | FetchFailedError) and refusal.target == host:
+        if isinstance(refusal, AddressRefusedError | FetchFailedError) and refusal.target == site:
             return refusal
     return None
 

@@ -25,6 +25,7 @@ from skillshelf.bundled.browser._errors import (
 from skillshelf.bundled.browser._failures import (
     TUNNEL_FAILED,
     explain_failure,
+    find_code,
     find_sent_refusal,
     find_tunnel_refusal,
 )
@@ -242,7 +243,7 @@ class Tab:
             await self.drop_page()
             seconds = count_noun(round(self._navigation_timeout / 1000), "second")
             raise PageTimeoutError(f"{shown} did not begin to answer within {seconds}.") from None
-        except Error:
+        except Error as error:
             happenings = self._happenings
             if happenings.is_flood or happenings.has_crashed or page.is_closed():
                 raise
@@ -253,7 +254,13 @@ class Tab:
                 raise NotAPageError(f"{shown} is a file to download ({file}), not a page.") from None
             if page.url != before and not page.url.startswith("chrome-error:"):
                 return None
-            await _wait_until(lambda: happenings.failure is not None)
+            # The event about the failed request may come later than that, or not at all while the machine is busy. An
+            # earlier event may be about a request that this navigation ended. The error itself names the reason.
+            code = find_code(error)
+            await _wait_until(lambda: happenings.failure is not None and code in (None, happenings.failure))
+            if code is not None and happenings.failure != code:
+                happenings.failure = code
+                happenings.failed_url = url
             await self._raise_failure(url)
             raise
 
@@ -298,6 +305,8 @@ class Tab:
         """Wait until the page has calmed down, read it, and return its first part."""
         await self._wait_for_load(page)
         await self._wait_for_quiet(page)
+        if page.url.startswith("chrome-error:"):
+            await _wait_until(lambda: self._happenings.failure is not None)
         response = self._happenings.response
         if page.url.startswith("chrome-error:") or (response is not None and response.status in (403, 502)):
             await self._raise_failure(response.url if response is not None else self._happenings.failed_url)
