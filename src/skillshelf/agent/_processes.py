@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -23,6 +24,7 @@ from pydantic_ai.workspaces import (
 from pydantic_ai.workspaces.protocol import WorkspaceCommand
 
 from skillshelf.agent._output_reports import OutputReporter, ReportOutput, find_output_report
+from skillshelf.processes import end_group, signal_group
 
 # What pydantic-ai's own backend gives to a command, and how much output it takes.
 _INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE")
@@ -30,7 +32,6 @@ _MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 _MAX_PREVIEW_BYTES = 64 * 1024
 _DRAIN_SECONDS = 2.0
 """How long to read on after the end of a command, if a process in the background holds on to its output."""
-_REAP_SECONDS = 2.0
 _CHUNK = 64 * 1024
 
 
@@ -77,7 +78,7 @@ async def _run_process(
     process: asyncio.subprocess.Process | None = None
     try:
         process = await _start(program, folder, environment, streams)
-        streams.end_process = lambda: _kill_group(process)
+        streams.end_process = partial(signal_group, process.pid, signal.SIGKILL)
         try:
             async with asyncio.timeout(seconds):
                 await process.wait()
@@ -95,9 +96,7 @@ async def _run_process(
         return CommandResult(exit_code=exit_code, stdout=streams.out.text(), stderr=streams.error.text())
     except BaseException:
         if process is not None:
-            _kill_group(process)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(process.wait()), _REAP_SECONDS)
+            await end_group(process)
         raise
     finally:
         streams.close()
@@ -121,16 +120,11 @@ async def _start(
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        _kill_group(await starting)  # it would go on unseen
+        started = await starting
+        signal_group(started.pid, signal.SIGKILL)  # it would go on unseen
         raise
     finally:
         streams.close_writers()
-
-
-def _kill_group(process: asyncio.subprocess.Process | None) -> None:
-    if process is not None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 class _Streams:

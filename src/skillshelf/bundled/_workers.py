@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from skillshelf.agent import find_confinement
 from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.processes import end_group
 
 _CHUNK = 64 * 1024
-_SECONDS_TO_END = 5.0
 _INHERITED = ("PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH")
 
 
@@ -112,7 +112,7 @@ async def _start(module: str, max_line: int, descriptors: Sequence[int]) -> Asyn
         try:
             yield process
         finally:
-            await _end(process)
+            await end_group(process)
 
 
 async def _send(process: asyncio.subprocess.Process, request: Mapping[str, Any]) -> None:
@@ -132,15 +132,6 @@ async def _read(process: asyncio.subprocess.Process, max_answer: int) -> bytes:
         if len(data) > max_answer:
             raise AnswerTooLong
     return bytes(data)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process and its group, also if it has ended and left something behind."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_SECONDS_TO_END):
-            await process.wait()
 
 
 def _environment() -> dict[str, str]:

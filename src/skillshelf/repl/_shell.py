@@ -13,6 +13,7 @@ from rich.text import Text
 
 from skillshelf.agent import attach_command
 from skillshelf.errors import SkillError
+from skillshelf.processes import signal_group
 from skillshelf.repl._face import ChatFace
 from skillshelf.text import clean
 
@@ -166,16 +167,11 @@ async def _copy_output(process: Process, pipe: BinaryIO, output: _Output) -> Non
 async def _end_group(process: Process) -> None:
     """End the command, with more force each time, and then everything that it started."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        _signal_group(process, number)
+        signal_group(process.pid, number)
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(process.wait(), _SECONDS_PER_SIGNAL)
             break
-    _signal_group(process, signal.SIGKILL)  # a shell's background processes ignore SIGINT
-
-
-def _signal_group(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, number)
+    signal_group(process.pid, signal.SIGKILL)  # a shell's background processes ignore SIGINT
 
 
 def _describe_end(code: int) -> str:

@@ -2,21 +2,18 @@
 
 import asyncio
 import codecs
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
 from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.processes import end_group
 from skillshelf.text import count_noun
 
 TakeOutput = Callable[[str], None]
 
 _CHUNK = 64 * 1024
-_SECONDS_TO_END = 5.0
-"""How long a killed program may hold on to its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,7 @@ async def run_program(program: Program, limits: RunLimits, take_output: TakeOutp
         try:
             return await _collect(process, limits, take_output)
         finally:
-            await _end(process)
+            await end_group(process)
 
 
 async def _collect(
@@ -121,12 +118,3 @@ async def _collect(
         limit = "seconds"
     output = bytes(data[: limits.output_bytes]).decode("utf-8", "replace")
     return ProgramResult(None if stopped else process.returncode, output, stopped, limit)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process group, even if the program itself has ended, and read what is left of its output."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_SECONDS_TO_END):
-            await process.wait()

@@ -18,6 +18,7 @@ from skillshelf.agent.scripts import CleanPath
 from skillshelf.agent.servers import _guard
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
+from skillshelf.processes import signal_group
 
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 _MAX_LINE = 32 * 1024 * 1024
@@ -163,9 +164,9 @@ async def _end(process: Process) -> None:
             await process.stdin.aclose()
     await _wait(process, _SECONDS_TO_EXIT)
     if process.returncode is None:
-        _signal_group(process.pid, signal.SIGTERM)
+        signal_group(process.pid, signal.SIGTERM)
         await _wait(process, _SECONDS_AFTER_TERM)
-    _signal_group(process.pid, signal.SIGKILL)  # also what an ended program has left behind
+    signal_group(process.pid, signal.SIGKILL)  # also what an ended program has left behind
     await _wait(process, _SECONDS_AFTER_TERM)
     with suppress(Exception):
         await process.aclose()
@@ -174,8 +175,3 @@ async def _end(process: Process) -> None:
 async def _wait(process: Process, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await process.wait()
-
-
-def _signal_group(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
