@@ -161,7 +161,7 @@ def test_a_session_continues_in_the_next_run(tmp_path: Path) -> None:
     ("options", "expected"),
     [
         (["--model", "nope:x"], "no provider"),
-        (["--model", "script:missing.json"], "not a script"),
+        (["--model", "script:missing.json"], "There is no file 'missing.json'"),
         (["--model", "openai:gpt-5"], "OPENAI_API_KEY"),
         (["--policy", "maybe"], "read-only"),
         (["--resume", "nope"], "session"),

@@ -110,6 +110,7 @@ def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> Non
         (("-C", ".", "serch", "pdf"), "Did you mean search?"),
         (("list", "--jsn"), "Did you mean --json?"),
         (("check", "--frmat=json"), "Did you mean --format?"),
+        (("eval", "--with", "weather"), "unrecognized arguments: --with."),
         (("qqqq",), "`skillshelf --help` lists the commands."),
     ],
 )

@@ -15,6 +15,7 @@ from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
 from skillshelf.locks import ForkSafeLock
 from skillshelf.skill import BaseSkill, Permission, Tool
 from skillshelf.sources import (
+    BUNDLED,
     Cacheable,
     DirectorySource,
     EntryPointSource,
@@ -480,7 +481,7 @@ def workspace_sources(
 
     if entry_points:
         sources.append(EntryPointSource(without=packages))
-    sources.append(PackageSource("skillshelf.bundled.skill_authoring", name="bundled"))
+    sources.append(PackageSource("skillshelf.bundled.skill_authoring", name=BUNDLED))
     return sources
 
 

@@ -4,8 +4,9 @@
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from skillshelf.catalog import Candidate
@@ -31,6 +32,7 @@ _MAX_ECHOED = 200
 
 ObstacleCode = Literal[
     "missing",
+    "not-attached",
     "broken",
     "off",
     "manual",
@@ -46,7 +48,7 @@ ObstacleCode = Literal[
     "name-only",
     "shortened",
 ]
-_UNUSABLE: frozenset[ObstacleCode] = frozenset({"missing", "broken", "off", "manual", "unreviewed"})
+_UNUSABLE: frozenset[ObstacleCode] = frozenset({"missing", "not-attached", "broken", "off", "manual", "unreviewed"})
 """Obstacles that keep a skill from the model altogether, whatever the request."""
 
 
@@ -169,15 +171,16 @@ def explain_standing(
     disclosure: ListingForm = "auto",
     budget: int = DEFAULT_BUDGET,
     listing: Listing | None = None,
+    attachable: Mapping[str, str] = MappingProxyType({}),
 ) -> Standing:
     """Explain why a skill comes up for a request, or why it does not.
 
     `listing` is the one that the model got. Without it, one is made with this form and budget, as a conversation that
-    begins with the request gets it.
+    begins with the request gets it. `attachable` says of skills that are not on the shelf how the user attaches them.
     """
     catalog = shelf.catalog
     if name not in catalog:
-        return Standing(name, request, (_explain_absence(shelf, name),))
+        return Standing(name, request, (_explain_absence(shelf, name, attachable),))
 
     candidate = catalog.find(name)
     skill = candidate.descriptor
@@ -212,7 +215,7 @@ def explain_standing(
 # --- before any search ---
 
 
-def _explain_absence(shelf: Shelf, name: str) -> Obstacle:
+def _explain_absence(shelf: Shelf, name: str, attachable: Mapping[str, str]) -> Obstacle:
     """Explain why a name leads to no skill."""
     for candidate in shelf.off:
         if name in (candidate.found.name, candidate.descriptor.qualified):
@@ -228,7 +231,10 @@ def _explain_absence(shelf: Shelf, name: str) -> Obstacle:
         if note.severity == "error" and name in (folder, os.path.basename(note.path)):
             return Obstacle("broken", f"its file cannot be used: {note.message}", note.fix or "`skillshelf check`")
 
-    closest = closest_names(name.partition("@")[0] or name, shelf.catalog)
+    if name in attachable:
+        return Obstacle("not-attached", "it comes with skillshelf, and is not attached here", attachable[name])
+
+    closest = closest_names(name.partition("@")[0] or name, dict.fromkeys([*shelf.catalog, *attachable]))
     fix = "`skillshelf list` shows all skills"
     if closest:
         fix = f"did you mean {' or '.join(closest)}?"

@@ -104,6 +104,37 @@ def test_why_says_how_to_attach_a_skill(run: Run) -> None:
     assert "--with weather" in out
 
 
+def test_why_knows_the_names_of_skills_that_are_not_attached(run: Run) -> None:
+    """A misspelled one is suggested, and a request has an answer, too."""
+    assert json.loads(run("why", "databse", "--json")[1])["closest"] == ["database"]
+    assert "Did you mean database?" in run("why", "databse")[1]
+    code, out, _ = run("why", "execution-debugging", "--for", "run the tests", "--json")
+    assert code == 1
+    [obstacle] = json.loads(out)["obstacles"]
+    assert obstacle["code"] == "not-attached"
+    assert obstacle["fix"] == "attach it: --with execution-debugging[=FOLDER]"
+    [missing] = json.loads(run("why", "databse", "--for", "count orders", "--json")[1])["obstacles"]
+    assert (missing["code"], missing["fix"]) == ("missing", "did you mean database?")
+
+
+def test_every_skill_that_comes_with_skillshelf_is_bundled(run: Run) -> None:
+    """Whether it is always there or the user attached it."""
+    skills = json.loads(run("list", "--json", "--with", "execution-debugging")[1])["skills"]
+    assert {skill["name"]: skill["source"] for skill in skills} == {
+        "execution-debugging": "bundled",
+        "skill-authoring": "bundled",
+    }
+
+
+def test_a_chat_names_a_wrong_skill_before_a_missing_model(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line is corrected first."""
+    for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    code, _, err = run("chat", "--with", "wether", "-p", "hi")
+    assert code == 2
+    assert "Did you mean weather?" in err
+
+
 def test_a_command_about_a_skill_that_is_not_attached_says_how_to_attach_it(run: Run) -> None:
     """And `show` repeats the option in the command for a reference, which needs it again."""
     code, _, err = run("show", "weather")
@@ -163,6 +194,19 @@ def test_a_skill_that_is_not_available_says_what_to_install() -> None:
     )
     with pytest.raises(SettingsError, match="not available here: there is no no-such-program"):
         without_program.construct()
+
+
+def test_a_program_is_found_outside_of_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As applications are on macOS, for all users or for one."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    browser = tmp_path / "Applications" / "A Browser.app" / "browser"
+    program = Program(("no-such-program",), "brew install it", ("~/Applications/A Browser.app/browser",))
+    assert program.find() is None
+    browser.parent.mkdir(parents=True)
+    browser.write_text("#!/bin/sh\n")
+    browser.chmod(0o755)
+    assert program.find() == str(browser)
+    assert AttachableSkill("a", "a:A", "extra-a", ("json",), programs=(program,)).find_obstacle() is None
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,12 @@ def _split_in_pieces(text: str) -> list[str]:
     return re.findall(r"(?:[^ ]* ){3}|.+", text, re.S) or [""]
 
 
+_SCRIPT_FORM = (
+    "Write a JSON list of texts and of tool calls: "
+    '["Hello.", {"tool": "read_file", "arguments": {"path": "README.md"}}].'
+)
+
+
 def read_script(path: str) -> list[Step]:
     """Return the steps in a JSON file: texts, `{"tool": …, "arguments": …}`, `{"fail": …, "after": …}`, and lists.
 
@@ -153,11 +159,14 @@ def read_script(path: str) -> list[Step]:
         for step in steps:
             script.append([_read_action(value) for value in step] if isinstance(step, list) else _read_action(step))
         return script
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except FileNotFoundError:
         raise ModelUnavailableError(
-            f"{path!r} is not a script for a model: {error}. Write a JSON list of texts and of tool calls like "
-            '{"tool": "read_file", "arguments": {"path": "README.md"}}.'
+            f"There is no file {path!r}, which --model script:{path} takes the model's answers from. {_SCRIPT_FORM}"
         ) from None
+    except OSError as error:
+        raise ModelUnavailableError(f"The script {path!r} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelUnavailableError(f"{path!r} is not a script for a model: {error}. {_SCRIPT_FORM}") from None
 
 
 def _read_action(value: Any) -> Action:

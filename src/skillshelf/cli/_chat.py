@@ -15,6 +15,7 @@ from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.workspace import Workspace
 
@@ -78,7 +79,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
             'Ask with `skillshelf chat -p "MESSAGE"`, and go on with -c -p, or use another terminal.',
         )
 
-    # Importing the agent takes seconds, so everything that can be wrong without it is looked at before.
+    # Importing the agent takes seconds, so everything that can be wrong without it is looked at before: the words of
+    # the command first, and then what this machine lacks for them.
+    _check_libraries()
+    attached = attach_skills(args)
     settings = _load_settings(args)
     workspace = locate_workspace(args)
     if is_interactive:
@@ -87,10 +91,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
         from skillshelf.repl import run_terminal
 
         def open_agent(choose_session: "ChooseSession") -> "AgentCore":
-            return _open_agent(args, settings, workspace, choose_session)
+            return _open_agent(args, settings, workspace, attached, choose_session)
 
         return asyncio.run(run_terminal(open_agent, settings, out.console, args.message or ""))
-    return _answer_once(_open_agent(args, settings, workspace), settings, args)
+    return _answer_once(_open_agent(args, settings, workspace, attached), settings, args)
 
 
 def _answer_once(core: "AgentCore", settings: Settings, args: argparse.Namespace) -> int:
@@ -119,10 +123,14 @@ async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]")
         return await chat
 
 
-def _load_settings(args: argparse.Namespace) -> Settings:
-    """Return the settings for these options. Raises a SkillError for everything that cannot work."""
+def _check_libraries() -> None:
+    """Raise MissingExtraError if the libraries of the agent are not installed."""
     if any(importlib.util.find_spec(library) is None for library in ("prompt_toolkit", "pydantic_ai_harness")):
         raise MissingExtraError("skillshelf chat", "chat")
+
+
+def _load_settings(args: argparse.Namespace) -> Settings:
+    """Return the settings for these options. Raises a SkillError for everything that cannot work."""
     if args.frozen and args.trust_workspace:
         raise SettingsError(
             "--frozen asks for the skills as approved, --trust-workspace for the skills as they are. Give one of them."
@@ -133,7 +141,11 @@ def _load_settings(args: argparse.Namespace) -> Settings:
 
 
 def _open_agent(
-    args: argparse.Namespace, settings: Settings, workspace: Workspace, choose_session: "ChooseSession | None" = None
+    args: argparse.Namespace,
+    settings: Settings,
+    workspace: Workspace,
+    attached: Sequence[BaseSkill],
+    choose_session: "ChooseSession | None" = None,
 ) -> "AgentCore":
     """Return the agent for these options, after reporting what the user should know about it.
 
@@ -151,7 +163,7 @@ def _open_agent(
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,
-        skills=attach_skills(args),
+        skills=attached,
         servers=servers,
     )
     trust = None

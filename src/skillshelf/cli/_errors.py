@@ -101,9 +101,10 @@ def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
 
 def _find_bundled(name: str) -> str:
     """Return what to write after `--with` for a bundled skill that is not on the shelf; empty if there is none."""
-    from skillshelf.bundled import ATTACHABLE
+    from skillshelf.bundled import find_attachable
 
-    return next((skill.usage for skill in ATTACHABLE if skill.name == name), "")
+    skill = find_attachable(name)
+    return skill.usage if skill is not None else ""
 
 
 def find_code(error: Exception) -> str:

@@ -15,6 +15,7 @@ from skillshelf.cli._workspace import all_candidates, locate_workspace, open_she
 from skillshelf.errors import SkillError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
+from skillshelf.sources import BUNDLED
 from skillshelf.text import clean_line, count_noun
 from skillshelf.trust import Pending, Trust, describe_kinds
 
@@ -84,7 +85,7 @@ def group_skills(shelf: Shelf) -> list[SkillGroup]:
         package = ""
         if os.path.isabs(skill.location):
             path = os.path.dirname(os.path.dirname(skill.location))
-        elif skill.source != "bundled":
+        elif skill.source != BUNDLED:
             package = skill.location.partition(".")[0]
         counts[SkillGroup(path, package, skill.source, 0)] += 1
 
@@ -112,7 +113,7 @@ def describe_pending(pending: Sequence[Pending]) -> str:
 
 
 def _print_groups(groups: list[SkillGroup], out: Output) -> None:
-    own = [group for group in groups if group.source != "bundled"]
+    own = [group for group in groups if group.source != BUNDLED]
     if not own:
         out.print("No skills of yours here yet.")
     for group in own[:_MAX_GROUPS]:
@@ -156,7 +157,7 @@ def _choose_next_steps(
     """Return three commands, the most useful first, for the workspace that was given with -C."""
     option = f" -C {shlex.quote(workspace)}" if workspace is not None else ""
     can_chat = bool(model.name) and model.has_key
-    if all(group.source == "bundled" for group in groups):
+    if all(group.source == BUNDLED for group in groups):
         last = NextStep(f"skillshelf doctor{option}", "see how skillshelf is set up")
         if can_chat:
             last = NextStep(f"skillshelf chat{option}", "talk to an agent; it can write a skill for you")

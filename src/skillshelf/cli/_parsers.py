@@ -75,9 +75,11 @@ class Parser(argparse.ArgumentParser):
         hint = ""
         for word in words:
             option = word.partition("=")[0]
-            closest = closest_names(option, self.options, limit=1, min_similarity=0.7)
+            # Without the dashes, which would make short words alike.
+            known = [name.removeprefix("--") for name in self.options if name.startswith("--")]
+            closest = closest_names(option.removeprefix("--"), known, limit=1, min_similarity=0.7)
             if option.startswith("--") and closest:
-                hint = f"Did you mean {closest[0]}?"
+                hint = f"Did you mean --{closest[0]}?"
                 break
         self._fail(f"unrecognized arguments: {' '.join(words)}.", hint)
 
@@ -150,7 +152,7 @@ def add_attach_option(parser: argparse.ArgumentParser) -> None:
         dest="attached",
         action="append",
         default=argparse.SUPPRESS,
-        help="attach a bundled skill, such as weather or database=app.db; repeatable",
+        help="attach a skill that comes with skillshelf, such as weather or database=app.db; repeatable",
     )
 
 

@@ -15,7 +15,7 @@ from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.listing import Level
 from skillshelf.settings import Settings, load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource
+from skillshelf.sources import BUNDLED, DirectorySource
 from skillshelf.text import clean_line, closest_names
 from skillshelf.workspace import SearchedFolder, Workspace
 
@@ -98,7 +98,9 @@ def _explain(args: argparse.Namespace) -> _Explanation:
         # A folder that merely has the name matters only to a user who misses the skill.
         elsewhere = [occurrence for occurrence in elsewhere if occurrence.status != "no skill"]
     else:
-        closest = list(closest_names(name, shelf.catalog))
+        names = dict.fromkeys([*shelf.catalog, *_list_attachable_names()])
+        if name not in names:
+            closest = list(closest_names(name, names))
     return _Explanation(
         name=name,
         is_on_shelf=is_on_shelf,
@@ -198,17 +200,24 @@ def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:
 
 def _explain_attachable(name: str) -> Iterator[Occurrence]:
     """Explain a bundled skill that the user has not attached."""
+    from skillshelf.bundled import find_attachable
+
+    skill = find_attachable(name)
+    if skill is None:
+        return
+    obstacle = skill.find_obstacle()
+    path = f"skillshelf.bundled.{skill.target}"
+    if obstacle:
+        yield Occurrence(path, "not available here", (str(obstacle),), BUNDLED)
+    else:
+        reason = f"it comes with skillshelf, and you attach it: --with {skill.usage}"
+        yield Occurrence(path, "not attached", (reason,), BUNDLED)
+
+
+def _list_attachable_names() -> list[str]:
     from skillshelf.bundled import ATTACHABLE
 
-    for skill in ATTACHABLE:
-        if skill.name == name:
-            obstacle = skill.find_obstacle()
-            path = f"skillshelf.bundled.{skill.target}"
-            if obstacle:
-                yield Occurrence(path, "not available here", (str(obstacle),), "bundled")
-            else:
-                reason = f"it comes with skillshelf, and you attach it: --with {skill.usage}"
-                yield Occurrence(path, "not attached", (reason,), "bundled")
+    return [skill.name for skill in ATTACHABLE]
 
 
 def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:

@@ -33,12 +33,31 @@ def explain(args: argparse.Namespace, out: Output) -> int:
     settings = load_settings({})
     shelf = open_shelf(args)
     prepare_search(shelf)
-    standing = explain_standing(shelf, args.name, request, disclosure=settings.disclosure, budget=settings.budget)
+    standing = explain_standing(
+        shelf,
+        args.name,
+        request,
+        disclosure=settings.disclosure,
+        budget=settings.budget,
+        attachable=_list_attachable(),
+    )
     if args.json:
         out.print_json(_standing_as_json(standing))
     else:
         _print_standing(standing, out)
     return 0 if standing.comes_up else 1
+
+
+def _list_attachable() -> dict[str, str]:
+    """Return how to attach each bundled skill, by name."""
+    from skillshelf.bundled import ATTACHABLE
+
+    ways = {}
+    for skill in ATTACHABLE:
+        way = f"attach it: --with {skill.usage}"
+        obstacle = skill.find_obstacle()
+        ways[skill.name] = f"{obstacle.command}, then {way}" if obstacle else way
+    return ways
 
 
 def _print_standing(standing: Standing, out: Output) -> None:

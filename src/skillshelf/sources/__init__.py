@@ -7,6 +7,7 @@ from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
 from skillshelf.sources._memory import MemorySource
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 from skillshelf.sources._package import (
+    BUNDLED,
     ClassSource,
     EntryPointSource,
     ImportFailed,
@@ -26,6 +27,7 @@ from skillshelf.sources._source import Cacheable, InFolder, Source
 from skillshelf.sources._state import NoteKey
 
 __all__ = [
+    "BUNDLED",
     "IGNORE_FILE",
     "MAX_DEPTH",
     "REFERENCE_FOLDERS",

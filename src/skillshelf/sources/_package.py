@@ -32,6 +32,9 @@ Result = TypeVar("Result")
 Findings = Mapping[str, type[BaseSkill] | Diagnostic]
 """By key: a class, or the reason why there is none."""
 
+BUNDLED = "bundled"
+"""The source of every skill that comes with skillshelf."""
+_BUNDLED_MODULES = "skillshelf.bundled."
 _MAX_REASON = 300
 
 
@@ -62,12 +65,15 @@ class ClassSource:
         if isinstance(finding, Diagnostic):
             return Found(None, (finding,))
         try:
-            descriptor = describe_class(finding, self.name)
+            descriptor = describe_class(finding, self._name_source(finding))
         except InvalidSkillError as error:
             note = Diagnostic("error", "invalid-skill", str(error), _module_path(finding.__module__))
             return Found(None, (note,))
         self.classes[key] = finding
         return Found(descriptor)
+
+    def _name_source(self, cls: type[BaseSkill]) -> str:
+        return self.name
 
     def bind_tools(self, key: str) -> tuple[Tool, ...] | Diagnostic:
         """Return the tools of a skill, or why it has none. The first call constructs the skill, and no other does."""
@@ -141,7 +147,10 @@ class EntryPointSource(ClassSource):
 
 
 class ObjectSource(ClassSource):
-    """Skills that the caller constructed. A mistake in one is raised here, where it can be corrected."""
+    """Skills that the caller constructed. A mistake in one is raised here, where it can be corrected.
+
+    A skill that comes with skillshelf is `bundled`, also if the caller attached it.
+    """
 
     def __init__(self, skills: Sequence[BaseSkill] = (), name: str = "app") -> None:
         super().__init__(name)
@@ -182,6 +191,9 @@ class ObjectSource(ClassSource):
 
     def _find_skills(self) -> Findings:
         return {key: cls for key, cls in self._added.items() if key not in self.classes}
+
+    def _name_source(self, cls: type[BaseSkill]) -> str:
+        return BUNDLED if cls.__module__.startswith(_BUNDLED_MODULES) else self.name
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of all skills, under their policies."""
