@@ -101,6 +101,7 @@ def test_why_says_how_to_attach_a_skill(run: Run) -> None:
     code, out, _ = run("why", "weather")
     assert code == 1
     assert "not attached" in out
+    assert "Did you mean" not in out
     assert "--with weather" in out
 
 
