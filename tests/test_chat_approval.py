@@ -114,3 +114,32 @@ def test_a_change_that_the_user_allowed_is_not_shown_again(tmp_path: Path) -> No
     assert screen.count("+text of a.txt") == 1
     assert "● write_file b.txt  +1\n  │ @@ -0,0 +1 @@\n  │ +text of b.txt\n" in screen
     leave(terminal)
+
+
+def test_shift_tab_goes_through_the_policies(tmp_path: Path) -> None:
+    """Also while the model works: the next call follows the new one. No number of presses leads to yolo."""
+    wait = tool("run_command", command="echo begun; until [ -e typed ]; do sleep 0.05; done")
+    model = script(tmp_path, wait, tool("write_file", path="a.txt", content="x\n"), "Done.")
+    terminal = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
+    terminal.see("· yolo ·")
+    terminal.see_idle()
+    terminal.send("go\r")
+    terminal.see("│ begun")  # it was allowed before the policy changes
+    for mode in ("ask", "auto-edit", "read-only", "ask", "auto-edit"):
+        terminal.send("\x1b[Z")
+        terminal.see(f"· {mode} ·")
+    (tmp_path / "typed").touch()
+    assert "● write_file a.txt  +1\n" in terminal.see("Done.")
+    leave(terminal)
+
+
+def test_an_answered_question_stays_broken_between_words(tmp_path: Path) -> None:
+    """The keys that it offered can be read on a narrow screen, too."""
+    terminal = start(tmp_path, "echo one", columns=46)
+    terminal.see("[p]ermanently")
+    terminal.send("y")
+    terminal.see("Done.")
+    screen = terminal.see_idle()
+    for label in ("[y]es", "[n]o", "[r]efuse", "[a]lways", "[p]ermanently"):
+        assert label in screen
+    leave(terminal)

@@ -140,9 +140,14 @@ def test_a_retry_counts_down_on_the_screen() -> None:
 
 
 def test_a_stopped_call_is_named() -> None:
-    """The user stopped the turn while a tool was running."""
-    assert show_events(on.ToolCalled("1", "run_command", {"command": "sleep 60"}), on.Finished("", stopped=True)) == [
+    """The user stopped the turn while a tool was running. The end of its output stays on the screen."""
+    assert show_events(
+        on.ToolCalled("1", "run_command", {"command": "sleep 60"}),
+        on.ToolOutput("1", "".join(f"step {at}\n" for at in range(20))),
+        on.Finished("", stopped=True),
+    ) == [
         "■ run_command sleep 60  stopped",
+        *(f"  │ step {at}" for at in range(15, 20)),
         "■ stopped  the conversation so far is kept",
     ]
 

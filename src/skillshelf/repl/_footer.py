@@ -100,6 +100,7 @@ class Footer:
         self.pastes = Pastes()
         self.stop: Callable[[], None] = lambda: None
         self.unfold: Callable[[], None] = lambda: self.show_hint(NO_RESULTS)
+        self.change_policy: Callable[[], None] = lambda: None
         self._completer: Completer = DummyCompleter()
         self._draw_live: DrawLive = lambda columns, rows: ""
         self._format_status: FormatStatus = lambda columns: cut(_STARTING, columns)
@@ -144,10 +145,16 @@ class Footer:
         format_status: FormatStatus,
         stop: Callable[[], None],
         unfold: Callable[[], None],
+        change_policy: Callable[[], None],
     ) -> None:
-        """Connect the agent. `stop` ends the work in progress, and `unfold` shows the result of a tool in full."""
+        """Connect the agent.
+
+        `stop` ends the work in progress, `unfold` shows the result of a tool in full, and `change_policy` goes on to
+        the next policy.
+        """
         self.stop = stop
         self.unfold = unfold
+        self.change_policy = change_policy
         self._completer = completer
         self._draw_live = draw_live
         self._format_status = format_status
@@ -202,8 +209,8 @@ class Footer:
         return is_recent or bool(self.buffer.text)
 
     def print_question(self, question: str) -> None:
-        """Leave a question on the screen that has been answered."""
-        self._output.write(f"{question}\n")
+        """Leave a question on the screen that has been answered, as it was drawn."""
+        self._output.write(f"{self._break_question(question)}\n")
 
     @asynccontextmanager
     async def suspended(self) -> AsyncIterator[None]:
@@ -329,12 +336,15 @@ class Footer:
         question = self.keyboard.question
         if question is None:
             return ""
-        # Broken between words: `[n]o` broken in the middle could not be read.
-        columns = max(20, self._app.output.get_size().columns - 1)
-        text: StyleAndTextTuples = [("class:question", "\n".join(wrap(question.text, columns)))]
+        text: StyleAndTextTuples = [("class:question", self._break_question(question.text))]
         if not question.is_open:
             text.append(("class:hint", "\nTab answers the question; you are still typing a message."))
         return text
+
+    def _break_question(self, question: str) -> str:
+        """Break a question between words: `[n]o` broken in the middle could not be read."""
+        columns = max(20, self._app.output.get_size().columns - 1)
+        return "\n".join(wrap(question, columns))
 
     def _draw_status(self) -> AnyFormattedText:
         columns = self._app.output.get_size().columns

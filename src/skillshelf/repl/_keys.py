@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -113,6 +113,10 @@ def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
     @bindings.add("c-o", eager=True)
     def unfold(event: KeyPressEvent) -> None:
         footer.unfold()
+
+    @bindings.add("s-tab", filter=is_editing & ~has_completions)
+    def change_policy(event: KeyPressEvent) -> None:
+        footer.change_policy()
 
     @bindings.add("up", filter=is_editing & is_empty & has_queue)
     def take_back(event: KeyPressEvent) -> None:

@@ -188,6 +188,8 @@ class Screen:
                 for call in self._running_calls.values():
                     title = describe_call(call.event)
                     self._print_folded(Line.assemble(("■ ", "yellow"), title, ("  stopped", "dim")))
+                    for row in call.draw_output(self.console.width, _MAX_OUTPUT_ROWS):
+                        self._print_folded(row)
                     if call.written is not None:
                         self._print_diff(call.written)
                 self._print_line(_mark_line("■", "yellow", "stopped", "the conversation so far is kept"))

@@ -26,12 +26,15 @@ from skillshelf.repl._screen import Screen
 from skillshelf.repl._shell import parse_shell_line, run_shell_line
 from skillshelf.repl._variables import ask_variable
 from skillshelf.repl._views import count_skills, format_status
+from skillshelf.settings import Mode
 from skillshelf.slash import complete
 from skillshelf.text import clean, clean_line
 
 _MIN_PREPARED = 100
 """Skills whose index is built before it is needed. Fewer take a tenth of a second."""
 _FRAMES_PER_SECOND = 10
+_POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
+"""The policies that a key goes through. `yolo` is not among them: no key pressed by mistake allows everything."""
 
 
 class Terminal:
@@ -82,6 +85,7 @@ class Terminal:
             format_status=self._format_status,
             stop=self.interrupt,
             unfold=self._unfold,
+            change_policy=self._change_policy,
         )
         self._greet()
         with self._watch_skills():
@@ -218,6 +222,13 @@ class Terminal:
             self.footer.show_hint(NO_RESULTS)
         elif self._viewer is None or self._viewer.done():
             self._viewer = asyncio.create_task(self._view_results())
+
+    def _change_policy(self) -> None:
+        """Go on to the next policy, as other agents do at Shift+Tab. The status line names it."""
+        policy = self.core.policy
+        position = _POLICIES_IN_TURN.index(policy.mode) + 1 if policy.mode in _POLICIES_IN_TURN else 0
+        policy.set(_POLICIES_IN_TURN[position % len(_POLICIES_IN_TURN)])
+        self.footer.redraw()
 
     async def _view_results(self) -> None:
         texts = [LongText(clean_line(result.title), result.content) for result in self.screen.results]

@@ -35,7 +35,8 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
 
     keys = "Tab completes · @ attaches a file · !command runs in your shell · Alt+Enter breaks the line"
     more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results in full · Ctrl+D leaves"
-    return Group(table, Text(keys, "dim"), Text(more_keys, "dim"))
+    policy_key = "Shift+Tab changes the policy"
+    return Group(table, Text(keys, "dim"), Text(more_keys, "dim"), Text(policy_key, "dim"))
 
 
 def view_skills(core: AgentCore) -> RenderableType:

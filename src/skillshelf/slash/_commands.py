@@ -214,8 +214,9 @@ class CommandTable(Generic[FaceT]):
             spellings.setdefault(entry.command.name, []).append(f"/{entry.spelling}")
 
         wanted = typed.removeprefix(scope).strip().lower()[:_MAX_COMPARED]
-        closest = closest_names(wanted, spellings) if wanted else tuple(spellings)[:3]
-        nearest = [spelling for name in closest for spelling in spellings[name][:2]]
+        begun = [name for name in spellings if name.lower().startswith(wanted)]
+        closest = closest_names(wanted, spellings) if wanted else ()
+        nearest = [spelling for name in dict.fromkeys([*begun, *closest]) for spelling in spellings[name][:2]]
         return UnknownCommand(typed, tuple(nearest[:3]))
 
 
