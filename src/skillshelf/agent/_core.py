@@ -177,15 +177,15 @@ class AgentCore:
         self.scripts = ScriptRuns(self.skills, lambda: self.confinement, self._ask_variable)
         self._tool_loop = make_tool_loop(
             access,
-            gate,
-            window,
-            self._skills_capability,
-            ScriptTool(lambda: self.shelf),
-            SideTool(self),
-            self.servers,
-            lambda: self.skills.guidance,
-            self._sandbox,
-            self._withheld,
+            gate=gate,
+            window=window,
+            skills=self._skills_capability,
+            scripts=ScriptTool(lambda: self.shelf),
+            side=SideTool(self),
+            servers=self.servers,
+            guidance=lambda: self.skills.guidance,
+            sandbox=self._sandbox,
+            withheld=self._withheld,
         )
         self._make_plain_loop = cache(lambda: make_plain_loop(gate, window))
 

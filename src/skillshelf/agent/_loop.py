@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anyio import to_thread
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import AgentRetries
-from pydantic_ai.capabilities import AbstractCapability, Caching, LocalWorkspace
+from pydantic_ai.capabilities import AbstractCapability, Caching
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
-from pydantic_ai.workspaces import CommandResult, WorkspaceBackend, WorkspaceRef
-from pydantic_ai.workspaces.protocol import WorkspaceCommand
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
-from skillshelf.agent._confinement import find_confinement, find_repositories
-from skillshelf.agent._processes import StreamingBackend, StreamingWorkspace
+from skillshelf.agent._commands import ConfinedWorkspace
+from skillshelf.agent._processes import StreamingWorkspace
 from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent.filetools import FileAccess, FileTools
-from skillshelf.agent.launcher import launch_command, open_plan
 from skillshelf.agent.rules import rules_file
 from skillshelf.agent.scripts import ScriptTool
 from skillshelf.agent.servers import ServerToolset, ToolServers
@@ -77,7 +72,7 @@ class Loop:
     agent: Agent[None, str]
     instructions: str
     list_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
-    """Returns all tools, also those that the policy withholds."""
+    """Returns all tools, including those that the policy withholds."""
     withheld: WithheldTools | None = None
     _counts: dict[Counter, ToolCount] = field(default_factory=dict)
 
@@ -107,6 +102,7 @@ def make_file_access(root: str) -> FileAccess:
 
 def make_tool_loop(
     access: FileAccess,
+    *,
     gate: Gate,
     window: KeepInWindow,
     skills: Skills,
@@ -198,58 +194,3 @@ class KeepInWindow(AbstractCapability[Any]):
             return request_context
         ctx.messages[:] = shorter
         return replace(request_context, messages=list(shorter))
-
-
-@dataclass
-class ConfinedWorkspace(LocalWorkspace[Any]):
-    """A local workspace whose commands write only below it and in a temporary folder of their own."""
-
-    def get_workspace(self, ctx: RunContext[Any], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
-        backend = ConfinedBackend(str(self.working_dir), lambda: self._scratch.name)
-        if ref is not None and ref != backend.ref:
-            return None
-        return backend
-
-    @cached_property
-    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
-        """The temporary folder. It is made for the first command, because most conversations run none."""
-        return tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
-
-
-class ConfinedBackend(StreamingBackend):
-    """Runs commands in a folder, confined as far as the system supports it."""
-
-    def __init__(self, root: str, scratch: Callable[[], str], *, leaves_processes: bool = True) -> None:
-        """`scratch` returns the temporary folder. Without `leaves_processes`, what a command started ends with it."""
-        super().__init__(root)
-        self._root = os.path.realpath(root)
-        self._scratch = scratch
-        self._leaves_processes = leaves_processes
-
-    async def run(
-        self,
-        command: WorkspaceCommand,
-        *,
-        shell: bool = False,
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> CommandResult:
-        confinement = await to_thread.run_sync(find_confinement)
-        if not confinement:
-            return await super().run(command, shell=shell, env=env, timeout=timeout)
-
-        scratch = os.path.realpath(self._scratch())
-        repositories: list[str] = []
-        if confinement.level == "mounted":
-            repositories = await to_thread.run_sync(find_repositories, self._root)
-        # Compilers and package managers keep caches, by default in a home they cannot write to here.
-        places = {"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
-        program = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        with open_plan(
-            confinement.level,
-            writable=[self._root, scratch],
-            repositories=repositories,
-            leaves_processes=self._leaves_processes,
-        ) as plan:
-            confined = launch_command(program, plan)
-            return await super().run(confined, env={**places, **(env or {})}, timeout=timeout)
