@@ -114,8 +114,11 @@ def cache_key(record: CallRecord) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def restore_folders(answer: Any, call: ModelCall) -> Any:
-    """Replace the placeholders in a stored answer, as JSON, by the folders of the trial that makes this call."""
+def restore_response(stored: Any, call: ModelCall) -> ModelResponse:
+    """Return a stored response, given as JSON values, as the response to this call.
+
+    Its placeholders become the folders of the trial that makes the call.
+    """
 
     def restore(text: str) -> str:
         if WORKSPACE in text:
@@ -125,7 +128,9 @@ def restore_folders(answer: Any, call: ModelCall) -> Any:
             text = text.replace(SCRATCH, find_scratch(messages))
         return text
 
-    return map_texts(restore, answer)
+    [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([map_texts(restore, stored)]))
+    assert isinstance(response, ModelResponse)
+    return response
 
 
 def _tool_as_json(tool: ToolDefinition) -> dict[str, Any]:

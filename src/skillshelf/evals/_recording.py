@@ -39,7 +39,7 @@ from skillshelf.evals._model_calls import (
     describe_differences,
     public_settings,
     record_call,
-    restore_folders,
+    restore_response,
 )
 from skillshelf.evals._placeholders import hide_folders, map_texts
 from skillshelf.files import replace_file
@@ -330,9 +330,7 @@ class Replay(Model[Any]):
         if not os.path.exists(os.path.join(self._recording.folder, name)):
             raise NotRecordedError(self._explain_missing(record), HOW_TO_RECORD)
         stored = read_recording(self._recording.folder, name)["answer"]
-        [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([restore_folders(stored, call)]))
-        assert isinstance(response, ModelResponse)
-        return response
+        return restore_response(stored, call)
 
     @asynccontextmanager
     async def request_stream(

@@ -15,7 +15,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from skillshelf.agent import SHELL, usage_of
-from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_folders
+from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_response
 from skillshelf.evals._placeholders import hide_folders_in
 from skillshelf.evals.check import parse_verdicts
 from skillshelf.evals.engine._guard import Ask, RunGuard
@@ -80,11 +80,10 @@ class CachedModel(WrapperModel):
             return response
 
         # The resumed trial has a workspace of another name, and the model may have used the old one.
-        restored = restore_folders(json.loads(stored), call)
-        [message] = ModelMessagesTypeAdapter.validate_json(json.dumps(restored))
-        assert isinstance(message, ModelResponse)
-        self._guard.add_usage(usage_of(message))
-        return message
+        [plain_response] = json.loads(stored)
+        response = restore_response(plain_response, call)
+        self._guard.add_usage(usage_of(response))
+        return response
 
     def name_call(self, call: ModelCall) -> str:
         """Return a name by number and question: a response to another question is of no use."""
