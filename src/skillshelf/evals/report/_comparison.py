@@ -184,8 +184,8 @@ def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = Fals
     errors left open whether that is so, 0 that it is not. If nothing changed, it is 1 in at most 5% of comparisons:
     2.5% for the whole, as only worse counts, and 2.5% for all cases together.
     """
-    found = comparison.versus.difference
-    if comparison.cases_of("newly failing", "worse") or (found and found.verdict == "worse"):
+    difference = comparison.versus.difference
+    if comparison.cases_of("newly failing", "worse") or (difference and difference.verdict == "worse"):
         return 1
     if no_new_failures and comparison.new_failures:
         return 1
@@ -251,10 +251,10 @@ def _make_notes(comparison: RunComparison) -> list[str]:
             chance = ", which may be chance" if kind in KINDS_WITHIN_CHANCE else ""
             notes.append(f"{len(cases)} {kind}{chance}")
 
-    found = comparison.versus.difference
-    if found:
+    difference = comparison.versus.difference
+    if difference:
         settled = comparison.versus.settle.text if comparison.versus.settle else ""
-        notes.append(f"{found.verdict}: p {format_p(found.p)}, {found.method}; {settled}")
+        notes.append(f"{difference.verdict}: p {format_p(difference.p)}, {difference.method}; {settled}")
 
     for run, cases in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if cases:
@@ -294,11 +294,11 @@ def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
         "before": asdict(comparison.scripted_before),
         "after": asdict(comparison.scripted_after),
     }
-    found = comparison.versus.difference
+    difference = comparison.versus.difference
     return {
         "a": comparison.a.id,
         "b": comparison.b.id,
-        "verdict": found.verdict if found else "open",
+        "verdict": difference.verdict if difference else "open",
         "statistics": statistics,
         "cases": [
             {

@@ -146,9 +146,9 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
     if not comparison.changes:
         return GateResult(gate, None, "The runs have no case in common.")
 
-    found = comparison.versus.difference
-    if found:
-        text = f"{format_gain(found)}, p {format_p(found.p)} on {count_noun(found.cases, 'case')}"
+    difference = comparison.versus.difference
+    if difference:
+        text = f"{format_gain(difference)}, p {format_p(difference.p)} on {count_noun(difference.cases, 'case')}"
     else:
         text = "No live case was tried in both runs"
     worse = comparison.cases_of("newly failing", "worse")

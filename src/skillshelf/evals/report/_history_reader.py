@@ -35,8 +35,8 @@ def read_history(folder: str, max_runs: int = MAX_RUNS) -> History:
     records: list[RunRecord] = []
     runs: list[Run] = []
     unreadable: list[Unreadable] = []
-    found = _find_files(folder, max_runs)
-    for path in found.runs:
+    files = _find_files(folder, max_runs)
+    for path in files.runs:
         try:
             run = read_run(path)
         except RunUnreadableError as error:
@@ -52,7 +52,7 @@ def read_history(folder: str, max_runs: int = MAX_RUNS) -> History:
         tuple(reversed(oldest_first)),
         tuple(unreadable),
         tuple(_find_trends(oldest_first)),
-        tuple(found.choices),
+        tuple(files.choices),
     )
 
 
@@ -134,7 +134,7 @@ def _add_changes(records: Sequence[RunRecord], runs: Sequence[Run]) -> list[RunR
     """
     changed = list(records)
     numbers: list[int] = []
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for number, run in enumerate(runs):
         for earlier in range(number - 1, -1, -1):
             if runs[earlier].model != run.model:
@@ -143,10 +143,10 @@ def _add_changes(records: Sequence[RunRecord], runs: Sequence[Run]) -> list[RunR
             if difference:
                 changed[number] = replace(changed[number], before=runs[earlier].id)
                 numbers.append(number)
-                found.append(difference)
+                differences.append(difference)
                 break
 
-    for number, difference in zip(numbers, correct_together(found), strict=True):
+    for number, difference in zip(numbers, correct_together(differences), strict=True):
         changed[number] = replace(changed[number], change=difference)
     return changed
 

@@ -63,29 +63,31 @@ def _make_suite(group: Group, failed: Collection[str]) -> _Suite:
 def _make_case(case: CaseSummary, is_failed: bool) -> _TestCase:
     """Return the testcase of a case. `is_failed` says whether its misses fail the run."""
     arm = case.main
-    made = _TestCase(case.info.name, skill_label(case.info.skill), arm.spent.seconds, _account_for(case))
+    test_case = _TestCase(case.info.name, skill_label(case.info.skill), arm.spent.seconds, _account_for(case))
     misses = [f"{STOPPED}: {stop.reason} ({stop.times}×)" for stop in arm.stops]
     misses += [f"{failure.check}: {failure.reason} ({failure.times}×)" for failure in arm.failures]
     place = [f"at {case.info.location}"] if case.info.location else []
     if arm.counts.missed and is_failed:
-        return made._replace(tag="failure", kind="missed", reasons=[*(misses or ["missed"]), *place])
+        return test_case._replace(tag="failure", kind="missed", reasons=[*(misses or ["missed"]), *place])
     if arm.counts.errors:
-        return made._replace(tag="error", kind="infrastructure", reasons=[*dict.fromkeys(arm.errors), *place])
+        return test_case._replace(tag="error", kind="infrastructure", reasons=[*dict.fromkeys(arm.errors), *place])
     if arm.counts.missed:
         first, *others = misses or ["missed"]
-        return made._replace(tag="skipped", reasons=[f"missed, which does not fail the run: {first}", *others, *place])
+        return test_case._replace(
+            tag="skipped", reasons=[f"missed, which does not fail the run: {first}", *others, *place]
+        )
     if not arm.counts.trials:
-        return made._replace(tag="skipped")
-    return made
+        return test_case._replace(tag="skipped")
+    return test_case
 
 
 def _make_gate_case(result: GateResult) -> _TestCase:
-    made = _TestCase(result.gate, "gates", 0.0, result.line)
+    test_case = _TestCase(result.gate, "gates", 0.0, result.line)
     if result.passed is None:
-        return made._replace(tag="error", kind="infrastructure", reasons=[result.text])
+        return test_case._replace(tag="error", kind="infrastructure", reasons=[result.text])
     if not result.passed:
-        return made._replace(tag="failure", kind="gate", reasons=[result.text])
-    return made
+        return test_case._replace(tag="failure", kind="gate", reasons=[result.text])
+    return test_case
 
 
 def _render_suite(index: int, suite: _Suite, summary: Summary) -> str:

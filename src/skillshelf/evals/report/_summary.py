@@ -304,10 +304,10 @@ def _correct_gains(groups: Sequence[Group]) -> list[Group]:
     The last group is that of all cases. For a single skill it is the same group once more, so it does not count.
     """
     *skills, _ = groups
-    looked_at = skills if len(skills) == 1 else groups
-    found = [versus.difference for group in looked_at for versus in group.versus if versus.difference]
-    tests = len(found)
-    corrected = dict(zip(found, correct_together(found), strict=True))
+    counted = skills if len(skills) == 1 else groups
+    differences = [versus.difference for group in counted for versus in group.versus if versus.difference]
+    tests = len(differences)
+    corrected = dict(zip(differences, correct_together(differences), strict=True))
 
     def correct(versus: Versus) -> Versus:
         if versus.difference is None:

@@ -246,19 +246,19 @@ def _gain_table(summary: Summary) -> Table:
     tests = 1
     for label, group in labelled_groups(summary):
         for versus in group.versus:
-            found = versus.difference
+            difference = versus.difference
             link = link_gain(skill_of(group, summary), versus.base)
             gain: tuple[str | Cell, str, str] = (NO_VALUE, NO_VALUE, NO_VALUE)
-            if found:
-                gain = (Cell(format_gain(found), link=link), found.verdict, format_p(found.corrected_p))
-                tests = max(tests, found.tests)
+            if difference:
+                gain = (Cell(format_gain(difference), link=link), difference.verdict, format_p(difference.corrected_p))
+                tests = max(tests, difference.tests)
             tokens = format_change(versus.tokens)
             cost = format_change(versus.cost, "$")
             cases = Cell(str(len(versus.pairs)), link=link) if versus.pairs else "0"
             rows.append((label, versus.base, cases, *gain, tokens, cost))
             if versus.account:
                 notes.append(f"{label} against {versus.base}: {versus.account}")
-            if found and found.verdict == "open" and versus.settle:
+            if difference and difference.verdict == "open" and versus.settle:
                 notes.append(f"{label} against {versus.base}: {versus.settle.text}")
 
     p_title = "p"

@@ -49,15 +49,15 @@ def measure_judge(verdicts: Iterable[JudgeVerdict], confidence: float = CONFIDEN
     The corrected rate is that of Rogan & Gladen (1978, American Journal of Epidemiology 107:71). Sentences about the
     same case are not independent, so the case is the unit of every interval.
     """
-    found = list(verdicts)
-    labelled = [verdict for verdict in found if verdict.label is not None]
+    all_verdicts = list(verdicts)
+    labelled = [verdict for verdict in all_verdicts if verdict.label is not None]
     agreement = [(verdict.case, verdict.said == verdict.label) for verdict in labelled]
-    true_ones = [(verdict.case, verdict.said) for verdict in labelled if verdict.label]
-    false_ones = [(verdict.case, not verdict.said) for verdict in labelled if not verdict.label]
-    said = [(verdict.case, verdict.said) for verdict in found]
+    labelled_true = [(verdict.case, verdict.said) for verdict in labelled if verdict.label]
+    labelled_false = [(verdict.case, not verdict.said) for verdict in labelled if not verdict.label]
+    said_true = [(verdict.case, verdict.said) for verdict in all_verdicts]
 
-    sensitivity = _rate_by_case(true_ones, confidence)
-    specificity = _rate_by_case(false_ones, confidence)
+    sensitivity = _rate_by_case(labelled_true, confidence)
+    specificity = _rate_by_case(labelled_false, confidence)
     # Three intervals that all hold at once: each gets a third of the risk (Bonferroni).
     shared = 1 - (1 - confidence) / 3
     return JudgeQuality(
@@ -65,12 +65,12 @@ def measure_judge(verdicts: Iterable[JudgeVerdict], confidence: float = CONFIDEN
         kappa=cohen_kappa(labelled),
         sensitivity=sensitivity,
         specificity=specificity,
-        said=_rate_by_case(said, confidence),
-        corrected=_correct(_rate_by_case(said, confidence).value, sensitivity.value, specificity.value),
+        said=_rate_by_case(said_true, confidence),
+        corrected=_correct(_rate_by_case(said_true, confidence).value, sensitivity.value, specificity.value),
         corrected_interval=_bound_corrected(
-            _rate_by_case(said, shared).interval or _ANYTHING,
-            _rate_by_case(true_ones, shared).interval or _ANYTHING,
-            _rate_by_case(false_ones, shared).interval or _ANYTHING,
+            _rate_by_case(said_true, shared).interval or _ANYTHING,
+            _rate_by_case(labelled_true, shared).interval or _ANYTHING,
+            _rate_by_case(labelled_false, shared).interval or _ANYTHING,
         ),
     )
 
