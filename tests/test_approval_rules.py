@@ -391,6 +391,32 @@ def test_a_denied_call_is_refused_in_every_mode(tmp_path: Path, mode: str) -> No
     assert not (root / "dist").exists()
 
 
+class Mail(skillshelf.BaseSkill):
+    """A code skill whose tool needs no approval, unless its policy says so."""
+
+    name = "mail"
+    description = "Sends mail."
+
+    @skillshelf.tool
+    def mail(self, to: str) -> str:
+        """Send a mail."""
+        return to
+
+
+def test_a_rule_denies_calls_of_a_tool_that_needs_no_approval(tmp_path: Path) -> None:
+    """Only the calls that it names, if it names any; a tool of which it denies all is not offered."""
+    calls = [call("mail", to="everyone"), call("mail", to="one")]
+    core = AgentCore(ScriptedModel(*calls, "ok"), skills=[Mail()])
+    core.load_skills(workspace(tmp_path))
+    core.policy = policy(tmp_path, Rule("deny", "mail", arguments={"to": "everyone"}))
+    denied, sent = of(say(core, "go"), ToolReturned)
+    assert (denied.refused, sent.refused, sent.text) == (True, False, "one")
+    assert "a rule of the user's denies it" in denied.text
+
+    core.policy = policy(tmp_path, Rule("deny", "mail"))
+    assert core.withheld_tools == ("mail",)
+
+
 @pytest.mark.parametrize(
     ("rule", "withheld"),
     [
@@ -403,16 +429,6 @@ def test_a_denied_call_is_refused_in_every_mode(tmp_path: Path, mode: str) -> No
 )
 def test_a_tool_is_withheld_if_a_rule_denies_every_call(tmp_path: Path, rule: Rule, withheld: tuple[str, ...]) -> None:
     """A rule about some of its calls leaves it with the model."""
-
-    class Mail(skillshelf.BaseSkill):
-        name = "mail"
-        description = "Sends mail."
-
-        @skillshelf.tool
-        def mail(self, to: str) -> str:
-            """Send a mail."""
-            return to
-
     core = AgentCore(ScriptedModel("ok"), skills=[Mail().with_policy({"mail": "ask"})])
     core.load_skills(workspace(tmp_path))
     core.policy = policy(tmp_path, rule)

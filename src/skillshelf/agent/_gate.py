@@ -109,6 +109,9 @@ class Gate(AbstractCapability[Any]):
             return await self._run_command(ctx, args, handler)
         if tool == RUN_SCRIPT:
             return await self._run_script(ctx, args, handler)
+        denial = None if ctx.tool_call_approved else self._get_exchange().policy.find_denial(tool, args)
+        if denial is not None:
+            return self._refuse(tool, Verdict("refuse", denial))
         if tool == LOAD_TOOL:
             redirection = self._get_exchange().redirect_load(args)
             if redirection is not None:

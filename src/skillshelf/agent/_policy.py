@@ -142,10 +142,17 @@ class Policy:
     def find_blocked(self, tools: Iterable[str]) -> frozenset[str]:
         """Return those of these tools of which `decide` refuses every call, whatever its arguments."""
         names = frozenset(tools) - READING
-        if self.mode == "read-only":
-            return names
+        return names if self.mode == "read-only" else self.find_denied(names)
+
+    def find_denied(self, tools: Iterable[str]) -> frozenset[str]:
+        """Return those of these tools of which a rule denies every call, whatever its arguments."""
         rules = self.rules.list() if self.rules is not None else []
-        return frozenset(name for name in names if any(denies_every_call(rule, name) for rule in rules))
+        return frozenset(name for name in tools if any(denies_every_call(rule, name) for rule in rules))
+
+    def find_denial(self, tool: str, arguments: Mapping[str, Any]) -> Rule | None:
+        """Return the rule that denies a call, even of a tool that needs no approval. None denies reading."""
+        rule = self._find_ruling(tool, arguments)
+        return rule if rule is not None and rule.decision == "deny" else None
 
     def decide(self, tool: str, arguments: Mapping[str, Any], path: str = "", subject: str = "") -> Verdict:
         """Decide about a call of one of the agent's own tools, or of another tool that needs approval.
@@ -156,9 +163,7 @@ class Policy:
         """
         if tool in READING:
             return Verdict("allow")
-        rule = None
-        if self.rules is not None:
-            rule = self.rules.find_ruling(self.rules.describe_call(tool, arguments, path))
+        rule = self._find_ruling(tool, arguments, path)
         if rule is not None and rule.decision == "deny":
             return Verdict("refuse", rule)
 
@@ -175,6 +180,11 @@ class Policy:
         if self.mode == "auto-edit" and tool in WRITING:
             return Verdict("allow")
         return Verdict("ask")
+
+    def _find_ruling(self, tool: str, arguments: Mapping[str, Any], path: str = "") -> Rule | None:
+        if self.rules is None or tool in READING:
+            return None
+        return self.rules.find_ruling(self.rules.describe_call(tool, arguments, path))
 
 
 def is_instruction_file(path: str) -> bool:

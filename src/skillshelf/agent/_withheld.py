@@ -27,13 +27,15 @@ class WithheldTools:
 
     def find(self, definitions: Iterable[ToolDefinition]) -> frozenset[str]:
         """Return the names of the tools that are withheld."""
-        asking = {tool.name for tool in self._get_shelf().tools() if tool.permission == "ask"}
+        tools = self._get_shelf().tools()
+        asking = {tool.name for tool in tools if tool.permission == "ask"}
         decided = [
             definition.name
             for definition in definitions
             if definition.name in _DECIDED or definition.name in asking or server_of(definition)
         ]
-        return self._get_policy().find_blocked(decided)
+        policy = self._get_policy()
+        return policy.find_blocked(decided) | policy.find_denied(tool.name for tool in tools)
 
     def leave_out(self, definitions: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """Return the tools that the model is offered."""
