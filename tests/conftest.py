@@ -10,7 +10,7 @@ import effort
 import pytest
 from hypothesis import HealthCheck, settings
 
-# CI must give the same answer twice; developers' machines look for new examples.
+# CI and `make test` must give the same answer twice; `pytest` alone looks for new examples.
 # How long an example takes depends on how busy the machine is, so nothing fails for that.
 settings.register_profile("develop", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", settings.get_profile("develop"), derandomize=True)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import skillshelf
 from skillshelf import MemorySource, Shelf
+from skillshelf.hidden import find_dishonest
 from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
@@ -342,7 +343,9 @@ def test_any_mapping_that_pyyaml_writes_is_read_back(
     assert parse_block(block, DiagnosticCollector(), 1) in _readings(block)
 
 
-FIELD_VALUES = st.text(st.characters(categories=["Lu", "Ll", "Nd", "P", "S", "Zs"]), min_size=1)
+FIELD_VALUES = st.text(st.characters(categories=["Lu", "Ll", "Nd", "P", "S", "Zs"]), min_size=1).filter(
+    lambda text: not any(find_dishonest(text))
+)
 BODIES = st.text(st.characters(exclude_categories=["Cs"])).map(str.lstrip)
 
 
