@@ -32,6 +32,8 @@ class Happenings:
         """The address of that request."""
         self.offered_file = ""
         """The name of the file that the page offered last."""
+        self._last_request: Request | None = None
+        """The last request for the page itself."""
         self._context = context
         self._limits = limits
         self._page: Page | None = None
@@ -139,13 +141,15 @@ class Happenings:
         if self._is_for_page(request):
             self.response = None
             self.failure = None
+            self._last_request = request
 
     def _on_request_finished(self, request: Request) -> None:
         self._running.discard(request)
 
     def _on_request_failed(self, request: Request) -> None:
         self._running.discard(request)
-        if self._is_for_page(request):
+        # An earlier request ends when another one takes its place, and that may be reported last.
+        if request == self._last_request:
             self.failure = request.failure or ""
             self.failed_url = request.url
 

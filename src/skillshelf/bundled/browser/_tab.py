@@ -306,7 +306,7 @@ class Tab:
         await self._wait_for_load(page)
         await self._wait_for_quiet(page)
         if page.url.startswith("chrome-error:"):
-            await _wait_until(lambda: self._happenings.failure is not None)
+            await _wait_until(lambda: self._happenings.failure is not None, seconds=5)
         response = self._happenings.response
         if page.url.startswith("chrome-error:") or (response is not None and response.status in (403, 502)):
             await self._raise_failure(response.url if response is not None else self._happenings.failed_url)
@@ -381,12 +381,12 @@ class Tab:
         )
 
 
-async def _wait_until(is_so: Callable[[], bool]) -> None:
-    """Wait until something is so, or for a second."""
-    for _ in range(20):
-        if is_so():
-            return
-        await asyncio.sleep(0.05)
+async def _wait_until(is_so: Callable[[], bool], seconds: float = 1) -> None:
+    """Wait until something is so, or for so many seconds."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not is_so():
+                await asyncio.sleep(0.05)
 
 
 def _get_width(page: Page) -> float:
