@@ -139,15 +139,16 @@ class Policy:
         """Allow all further calls of a tool with this subject; all calls if it has none, as for writes of files."""
         self.always.add(_key(tool, subject))
 
-    def find_blocked(self, tools: Iterable[str]) -> frozenset[str]:
-        """Return those of these tools of which `decide` refuses every call, whatever its arguments."""
-        names = frozenset(tools) - READING
-        return names if self.mode == "read-only" else self.find_denied(names)
+    def find_blocked(self, decided: Iterable[str], unasked: Iterable[str]) -> frozenset[str]:
+        """Return those of these tools of which every call is refused, whatever its arguments.
 
-    def find_denied(self, tools: Iterable[str]) -> frozenset[str]:
-        """Return those of these tools of which a rule denies every call, whatever its arguments."""
+        `decided`: the tools that `decide` decides about. `unasked`: tools that need no approval, which only a rule can
+        block.
+        """
+        decided = frozenset(decided) - READING
         rules = self.rules.list() if self.rules is not None else []
-        return frozenset(name for name in tools if any(denies_every_call(rule, name) for rule in rules))
+        denied = {name for name in {*decided, *unasked} if any(denies_every_call(rule, name) for rule in rules)}
+        return decided | denied if self.mode == "read-only" else frozenset(denied)
 
     def find_denial(self, tool: str, arguments: Mapping[str, Any]) -> Rule | None:
         """Return the rule that denies a call, even of a tool that needs no approval. None denies reading."""

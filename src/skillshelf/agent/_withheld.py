@@ -34,8 +34,8 @@ class WithheldTools:
             for definition in definitions
             if definition.name in _DECIDED or definition.name in asking or server_of(definition)
         ]
-        policy = self._get_policy()
-        return policy.find_blocked(decided) | policy.find_denied(tool.name for tool in tools)
+        unasked = [tool.name for tool in tools if tool.permission != "ask"]
+        return self._get_policy().find_blocked(decided, unasked)
 
     def leave_out(self, definitions: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
         """Return the tools that the model is offered."""
