@@ -17,7 +17,6 @@ Other blocks (```sh, ```yaml, ```text …) do not run. A page with `<!-- one she
 - A block after a line with nothing but a path (`src/skill.py`:) is written into that file.
 """
 
-import ast
 import contextlib
 import fcntl
 import gc
@@ -38,7 +37,6 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TypeGuard
 from unittest import mock
 
 import prepared
@@ -311,81 +309,6 @@ def _codes(family: str) -> list[str]:
     return ["| code | meaning |", "|---|---|", *rows]
 
 
-def _signature(name: str) -> list[str]:
-    import inspect
-
-    import skillshelf
-
-    thing = getattr(skillshelf, name)
-    source = Path(inspect.getsourcefile(thing) or "").read_text(encoding="utf-8")
-    # The last definition of an overloaded function has the docstring and the widest signature.
-    [*_, node] = [node for node in ast.parse(source).body if isinstance(node, _DEFINED) and node.name == name]
-    return ["```pyi", *_stub(node, source), "```"]
-
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_DEFINED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-# Members that only the package itself uses.
-_INTERNAL = {"ClassSource", "Catalog.__init__", "Catalog.apply", "Tool.method", "Tool.shape"}
-
-
-def _stub(node: ast.ClassDef | _Function, source: str, indent: str = "") -> Iterator[str]:
-    if isinstance(node, _Function):
-        yield from (f"{indent}@{ast.unparse(decorator)}" for decorator in node.decorator_list)
-        yield from _signature_lines(node, source, indent)
-        return
-    bases = ", ".join(base for base in map(ast.unparse, node.bases) if base not in _INTERNAL)
-    members = [inner for inner in node.body if _is_public(inner, node.name)]
-    yield (f"class {node.name}({bases}):" if bases else f"class {node.name}:") + (" ..." if not members else "")
-    for inner in members:
-        if isinstance(inner, ast.AnnAssign):
-            written = ast.get_source_segment(source, inner) or ""
-            yield f"    {written.partition(' = field(')[0]}"
-        else:
-            yield from _stub(inner, source, "    ")
-
-
-def _is_public(node: ast.stmt, cls: str) -> TypeGuard[ast.AnnAssign | _Function]:
-    if isinstance(node, ast.AnnAssign):
-        name = ast.unparse(node.target)
-    elif isinstance(node, _Function):
-        name = node.name
-    else:
-        return False
-    return (name == "__init__" or not name.startswith("_")) and f"{cls}.{name}" not in _INTERNAL
-
-
-def _signature_lines(node: _Function, source: str, indent: str) -> Iterator[str]:
-    """Yield the signature as it is written, on one line if it fits."""
-    lines = source.split("\n")[node.lineno - 1 : node.body[0].lineno - 1]
-    if node.body[0].lineno == node.lineno:
-        lines = [source.split("\n")[node.lineno - 1]]
-    written = re.sub(
-        r"\(\s+|,?\s+(?=\))", lambda match: match[0].strip().rstrip(","), " ".join(" ".join(lines).split())
-    )
-    head = re.sub(r"(->|: )\s*\"([^\"]+)\"", r"\1 \2", written.rpartition(":")[0]).replace(":  ", ": ")
-    if len(indent + head) + 5 <= COLUMNS:
-        yield f"{indent}{head}: ..."
-        return
-    name, _, rest = head.partition("(")
-    parameters, _, result = rest.rpartition(")")
-    yield f"{indent}{name}("
-    yield from (f"{indent}    {parameter}," for parameter in _split(parameters))
-    yield f"{indent}){result}: ..."
-
-
-def _split(parameters: str) -> Iterator[str]:
-    """Split at commas outside brackets."""
-    depth = 0
-    start = 0
-    for at, char in enumerate(parameters):
-        depth += (char in "([{") - (char in ")]}")
-        if char == "," and not depth:
-            yield parameters[start:at].strip()
-            start = at + 1
-    yield parameters[start:].strip()
-
-
 def _excerpt(count: str) -> list[str]:
     """Return the beginning of the example workspace's listing, wrapped for reading."""
     from skillshelf import Shelf
@@ -459,7 +382,6 @@ _KINDS = {
     "help": _help,
     "limits": _limits,
     "measured": _measured,
-    "signature": _signature,
     "skipped": _skipped,
 }
 
