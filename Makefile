@@ -146,7 +146,7 @@ lowest:  ## the tests of the MCP server with the oldest SDK that it promises to 
 # -- the rest ----------------------------------------------------------------------------------------------------------
 
 docs: $(DOCS)  ## build the documentation site in site/; a warning is an error
-	$(BIN)/zensical build --clean --strict
+	PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 
 bench: $(INSTALLED)  ## print the table of ratios against floors and installed peers
 	$(BIN)/python -m benchmarks.run

@@ -220,7 +220,7 @@ def _refresh(lines: list[str], session: Session, page: Path) -> Iterator[str]:
         generated = _GENERATED.fullmatch(lines[at])
         if generated:
             end = lines.index(_END, at)
-            yield from (lines[at], "", *_generate(generated[1], generated[2], lines[at + 2 : end - 1]), "")
+            yield from (lines[at], "", *_KINDS[generated[1]](generated[2]), "")
             at = end
         elif fence:
             end = lines.index(fence[1], at + 1)
@@ -278,27 +278,7 @@ def _run_console(lines: list[str], session: Session) -> Iterator[str]:
             yield from output.split("\n")
 
 
-# -- generated text ----------- ---------------------------------------------------------------------------------------
-
-
-def _generate(kind: str, argument: str, before: list[str]) -> list[str]:
-    generated = _KINDS[kind](argument)
-    # Versions of Python lay out --help a little differently, which is not a reason to change the page.
-    if kind == "help" and _ignore_layout(generated) == _ignore_layout(before):
-        return before
-    return generated
-
-
-def _ignore_layout(lines: list[str]) -> str:
-    return " ".join(re.sub(r"-(\w) [A-Z]+, --", r"-\1, --", " ".join(lines)).split())
-
-
-def _help(command: str) -> list[str]:
-    with mock.patch.dict(os.environ, {"COLUMNS": "80", "NO_COLOR": "1"}):
-        os.environ.pop("PYTHONPATH", None)
-        done = prepared.run([*command.split(), "--help"], cwd=Path.cwd())
-    done.check_returncode()
-    return ["```text", *done.stdout.rstrip("\n").split("\n"), "```"]
+# -- generated text -------------------------------------------------------------------------------------------------
 
 
 def _codes(family: str) -> list[str]:
@@ -379,7 +359,6 @@ _LIMITS = (
 _KINDS = {
     "codes": _codes,
     "excerpt": _excerpt,
-    "help": _help,
     "limits": _limits,
     "measured": _measured,
     "skipped": _skipped,
