@@ -1,6 +1,6 @@
 """Checkpoints: the files that each turn changed, kept outside the workspace, so that a turn can be taken back.
 
-See `docs/adr/0041-checkpoints-by-stat-and-copy.md` for what is covered and what is not.
+See `docs/adr/0013-checkpoints.md` for what is covered and what is not.
 """
 
 from skillshelf.agent.checkpoints._base import BaseLimits
