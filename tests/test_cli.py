@@ -60,7 +60,6 @@ def test_help_explains_the_program(run: Run) -> None:
             ["eval", "run skills on test cases and measure their effect and their cost"],
             ["serve", "serve the skills to other programs over MCP"],
             ["doctor", "explain how skillshelf is set up here, and what is missing"],
-            ["conformance", "run the same scenario through every adapter and interface"],
             ["completion", "print a script for the completion of your shell"],
         ]
     )

@@ -32,7 +32,6 @@ Run = Callable[..., tuple[int, str, str]]
         (("new", "taken", "--in", "."), 1, "already-exists"),
         (("trust", "--revoke"), 2, "wrong-use"),
         (("trust", "--yes", "nope"), 1, "skill-not-found"),
-        (("conformance", "nope"), 2, "wrong-use"),
         (("eval", "list"), 2, "no-cases"),
         (("eval", "nowhere"), 2, "eval"),
     ],

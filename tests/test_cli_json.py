@@ -107,7 +107,6 @@ OUTPUTS = [
     ("eval", "list"),
     ("eval", "--trust-workspace", "--report", "out"),
     ("eval",),
-    ("conformance", "pydantic-ai"),
     ("chat", "-p", "/skills:pdf now", "--model", "script:script.json", "--trust-workspace"),
     ("chat", "-p", "go on", "--model", "script:script.json", "--trust-workspace"),
     ("show", "nope"),

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
+from faces.mcp import MCP
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
 from mcp_kit import FILES, MANUAL, PDF, invoke, load, make_shelf, talk, text
@@ -24,7 +25,6 @@ from skillshelf.slash import read_message
 from skillshelf.slash._messages import split_words
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.mcp import MCP
 
 
 class Desk(BaseSkill):

@@ -11,6 +11,7 @@ pytest.importorskip("agent_framework", reason="needs the extra: pip install 'ski
 
 from agent_framework import Agent, AgentResponse, AgentSession, Message
 from crowd import BUDGET, ask_about, entry_of, write_skills
+from faces.agent_framework import AgentFramework, ScriptedClient
 
 from adapters.place import Place
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
@@ -18,7 +19,6 @@ from skillshelf.adapters.agent_framework import Skills
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.agent_framework import AgentFramework, ScriptedClient
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 LOAD = "load_skill_instructions"

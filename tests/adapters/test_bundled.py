@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from bundled.shop_database import write_shop
 from bundled.weather_service import make_skill
+from faces import FACES
 from mcp import Client, StdioServerParameters, types
 from sites import Site
 
 from skillshelf import Shelf
 from skillshelf.bundled import attach_bundled
-from skillshelf.testing.conformance import FACES, Call, Reply
+from skillshelf.testing.conformance import Call, Reply
 
 # The other faces have their shelf in another process.
 IN_PROCESS = sorted(FACES.keys() - {"mcp-stdio", "mcp-http"})

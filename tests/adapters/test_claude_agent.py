@@ -28,9 +28,9 @@ from claude_agent_sdk import (
     ToolPermissionContext,
     query,
 )
+from faces.claude_agent import ClaudeAgent, ScriptedClaude
 
 from skillshelf.adapters.claude_agent import Skills
-from skillshelf.testing.conformance.faces.claude_agent import ClaudeAgent, ScriptedClaude
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 

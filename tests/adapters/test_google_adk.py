@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("google.adk", reason="needs the extra: pip install 'skillshelf[google-adk]'")
 
 from crowd import BUDGET, ask_about, entry_of, write_skills
+from faces.google_adk import GoogleADK, ScriptedLlm
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
@@ -24,7 +25,6 @@ from skillshelf.adapters.google_adk import Skills
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call
 from skillshelf.testing.conformance import run as conform
-from skillshelf.testing.conformance.faces.google_adk import GoogleADK, ScriptedLlm
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 LOAD = "load_skill_instructions"

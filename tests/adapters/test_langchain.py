@@ -15,6 +15,7 @@ from skillshelf.testing.conformance import run
 
 pytest.importorskip("langchain", reason="needs the extra skillshelf[langchain]")
 
+from faces.langchain import LangChain, Scripted
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -24,7 +25,6 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
 from skillshelf.adapters.langchain import Skills
-from skillshelf.testing.conformance.faces.langchain import LangChain, Scripted
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 THREAD: Any = {"configurable": {"thread_id": "one"}}

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from faces import FACES
 
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
 from skillshelf.results import MAX_MEDIA
 from skillshelf.sources import ObjectSource
-from skillshelf.testing.conformance import FACES, Call, Reply
+from skillshelf.testing.conformance import Call, Reply
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1200)
 BASE64 = base64.b64encode(PNG).decode()
@@ -66,11 +67,11 @@ def test_pydantic_ai_gets_binary_content(shelf: Shelf) -> None:
 
 def test_langchain_gets_content_blocks(shelf: Shelf) -> None:
     """LangChain's tool messages have no blocks for sound."""
+    from faces.langchain import Scripted
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
     from skillshelf.adapters.langchain import Skills
-    from skillshelf.testing.conformance.faces.langchain import Scripted
 
     calls = [AIMessage("", tool_calls=[{"name": name, "args": {}, "id": name}]) for name in ("explain", "draw")]
     image = {"type": "image", "base64": BASE64, "mime_type": "image/png"}
@@ -113,12 +114,12 @@ def test_the_openai_agents_sdk_sends_input_images(shelf: Shelf) -> None:
 
 def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
     """The text stays in the response, with the media beside it."""
+    from faces.google_adk import ScriptedLlm
     from google.adk.agents import LlmAgent
     from google.adk.runners import InMemoryRunner
     from google.genai import types
 
     from skillshelf.adapters.google_adk import Skills
-    from skillshelf.testing.conformance.faces.google_adk import ScriptedLlm
 
     async def main() -> types.FunctionResponse:
         model = ScriptedLlm(script=[Call("explain", {}), "Done."])
@@ -141,9 +142,9 @@ def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
 def test_the_agent_framework_gets_data_content(shelf: Shelf) -> None:
     """Media are items of the function's result."""
     from agent_framework import Agent
+    from faces.agent_framework import ScriptedClient
 
     from skillshelf.adapters.agent_framework import Skills
-    from skillshelf.testing.conformance.faces.agent_framework import ScriptedClient
 
     agent: Agent[Any] = Agent(ScriptedClient(Call("explain", {}), "Done."), context_providers=[Skills(shelf)])
     response = asyncio.run(agent.run("hi"))

@@ -5,10 +5,11 @@ import sys
 from typing import Any
 
 import pytest
+from faces import FACES
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.sources import ObjectSource
-from skillshelf.testing.conformance import FACES, Call, Reply
+from skillshelf.testing.conformance import Call, Reply
 
 # The other faces have their shelf in another process.
 IN_PROCESS = sorted(FACES.keys() - {"mcp-stdio", "mcp-http"})

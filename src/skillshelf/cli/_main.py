@@ -44,7 +44,6 @@ COMMANDS = {
     "eval": "run skills on test cases and measure their effect and their cost",
     "serve": "serve the skills to other programs over MCP",
     "doctor": "explain how skillshelf is set up here, and what is missing",
-    "conformance": "run the same scenario through every adapter and interface",
     "completion": "print a script for the completion of your shell",
 }
 _WITHOUT_JSON = ("demo", "serve", "completion")
@@ -62,7 +61,7 @@ examples:
 # A shell reports these exit codes for a process that SIGINT or SIGPIPE ended.
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
-_TALKING_TO_SERVERS = ("chat", "eval", "serve", "conformance")
+_TALKING_TO_SERVERS = ("chat", "eval", "serve")
 _OVERVIEW = "overview"
 """The command that runs if none is named. It has no name of its own."""
 

@@ -5,10 +5,10 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
@@ -17,7 +17,7 @@ from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
-from skillshelf.settings import Settings, load_settings
+from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
@@ -50,10 +50,6 @@ def add_arguments(parser: Parser) -> None:
         metavar="FILE",
         help=f"a file with the token that clients must send; or set {TOKEN_VARIABLE}",
     )
-    parser.add_argument("--token", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--max-connections", type=_connection_count, metavar="N", help="the most connections at once (default: 2048)"
-    )
     parser.add_argument(
         "--allow-origin",
         action="append",
@@ -71,29 +67,7 @@ def _port_number(text: str) -> int:
     return int(text)
 
 
-def _connection_count(text: str) -> int:
-    if not text.isdecimal() or len(text) > 6 or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"give a number from 1 to 999999, not {text!r}")
-    return int(text)
-
-
-class ServedShelf(NamedTuple):
-    """A shelf to serve, the skills that stay off it until the user approves them, and the user's settings."""
-
-    shelf: Shelf
-    pending: "PendingSkills | None" = None
-    settings: Settings = Settings()
-
-
-OpenShelf = Callable[[argparse.Namespace], AbstractContextManager[ServedShelf]]
-
-
 def run(args: argparse.Namespace, out: Output) -> int:
-    return serve_shelf(args, _open_workspace)
-
-
-def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
-    """Run the command on the shelf that `open_shelf` opens."""
     try:
         from skillshelf.mcp import make_server
     except MissingExtraError:
@@ -103,30 +77,20 @@ def serve_shelf(args: argparse.Namespace, open_shelf: OpenShelf) -> int:
     token = ""
     if args.http:
         token = _find_token(args)
-    with open_shelf(args) as served, _watch(served.shelf):
-        server = make_server(
-            served.shelf,
-            pending=served.pending,
-            disclosure=served.settings.disclosure,
-            budget=served.settings.budget,
-        )
+    settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
+    with _open_workspace(args) as (shelf, pending), _watch(shelf):
+        server = make_server(shelf, pending=pending, disclosure=settings.disclosure, budget=settings.budget)
         if args.http:
             return _serve_http(args, token, server)
         return _serve_stdio(server)
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    """Raise SettingsError for options that would have no effect, and for a token that other users can read."""
-    if args.token is not None:
-        raise SettingsError(
-            "Every user of this machine can read --token in the list of processes. Choose another token, and put it "
-            f"into a file for --token-file or into the variable {TOKEN_VARIABLE}."
-        )
+    """Raise SettingsError for options that would have no effect."""
     given = {
         "--host": args.host,
         "--port": args.port,
         "--token-file": args.token_file,
-        "--max-connections": args.max_connections,
         "--allow-origin": args.allow_origin or None,
     }
     options = [option for option, value in given.items() if value is not None]
@@ -183,7 +147,7 @@ def _serve_stdio(server: "SkillsServer") -> int:
 def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") -> int:
     import anyio
 
-    from skillshelf.mcp import MCP_PATH, ConnectionLimits, http_app, listen, serve_http
+    from skillshelf.mcp import MCP_PATH, http_app, listen, serve_http
 
     host = args.host or DEFAULT_HOST
     port = args.port
@@ -192,10 +156,6 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
     address = host
     if ":" in host:
         address = f"[{host}]"
-    limits = ConnectionLimits()
-    if args.max_connections is not None:
-        limits = ConnectionLimits(connections=args.max_connections)
-
     app = http_app(server, token=token, host=host, origins=args.allow_origin)
     try:
         listening = listen(host, port)
@@ -209,18 +169,20 @@ def _serve_http(args: argparse.Namespace, token: str, server: "SkillsServer") ->
     with listening:
         skills = count_noun(len(server.shelf.catalog), "skill")
         complain(f"skillshelf: {skills} on http://{address}:{listening.getsockname()[1]}{MCP_PATH}")
-        anyio.run(serve_http, app, listening, limits, server.close_streams)
+        anyio.run(serve_http, app, listening, None, server.close_streams)
     return 0
 
 
 @contextmanager
-def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
-    """Open the workspace's shelf with the skills that the user approved, as in `chat`."""
+def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingSkills | None]]":
+    """Open the workspace's shelf with the skills that the user approved, as in `chat`.
+
+    Skills that wait for approval stay off the shelf; they are the second value.
+    """
     from skillshelf.agent import WorkspaceSkills
     from skillshelf.mcp import PendingSkills, is_loopback
     from skillshelf.trust import Trust
 
-    settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
     with keep_output_clean():  # standard output may be the connection
@@ -235,7 +197,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
     for fault in skills.take_faults():
         complain(fault)
     if trust is None:
-        yield ServedShelf(skills.shelf, settings=settings)
+        yield skills.shelf, None
         return
 
     for problem in (*trust.problems, trust.explain_lost_own(skills.root)):
@@ -246,7 +208,7 @@ def _open_workspace(args: argparse.Namespace) -> Iterator[ServedShelf]:
         root = skills.root  # a client on another machine cannot use the path, and need not know it
     pending = PendingSkills(lambda: len(skills.find_pending_skills()), root)
     with _report_pending(skills, pending):
-        yield ServedShelf(skills.shelf, pending, settings)
+        yield skills.shelf, pending
 
 
 @contextmanager

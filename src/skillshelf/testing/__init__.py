@@ -14,9 +14,9 @@ from skillshelf._lazy import export_lazily
 from skillshelf.testing._package import check_package
 
 if TYPE_CHECKING:
-    from skillshelf.testing._scripted import ScriptedModel, call, fail
+    from skillshelf.agent import ScriptedModel, call, fail
 
 __all__ = ["ScriptedModel", "call", "check_package", "fail"]
 
 # A check of skills must not need an agent's libraries.
-__getattr__ = export_lazily(__name__, {"_scripted": ["ScriptedModel", "call", "fail"]})
+__getattr__ = export_lazily("skillshelf", {"agent": ["ScriptedModel", "call", "fail"]})

@@ -1,30 +1,18 @@
-"""One scenario for every way in: the proof that a face of skillshelf does what the others do.
+"""One scenario for every way in: the proof that your face does what those of skillshelf do.
 
-    report = asyncio.run(run(FACES["langchain"]()))
+    report = asyncio.run(run(MyFace()))
     assert report.passed, report
 
-A face of your own implements `Face`; docs/guides/conformance.md shows how.
+docs/guides/conformance.md shows how to write a `Face`.
 """
 
-from skillshelf.testing.conformance._face import (
-    Call,
-    Face,
-    FaceConversation,
-    Promise,
-    Reply,
-    Report,
-    Result,
-    StepOutcome,
-)
-from skillshelf.testing.conformance._scenario import STEP_SECONDS, run
+from skillshelf.testing.conformance._face import Call, Face, FaceConversation, Promise, Reply, Result
+from skillshelf.testing.conformance._scenario import Report, StepOutcome, run
 from skillshelf.testing.conformance._stage import Stage, server_command
 from skillshelf.testing.conformance._steps import STEPS
-from skillshelf.testing.conformance.faces import FACES
 
 __all__ = [
-    "FACES",
     "STEPS",
-    "STEP_SECONDS",
     "Call",
     "Face",
     "FaceConversation",

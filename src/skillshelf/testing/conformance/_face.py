@@ -1,4 +1,4 @@
-"""What a face must offer so that the scenario can run through it, and what a run reports.
+"""What a face must offer so that the scenario can run through it.
 
 The model of a face is scripted; everything else is real.
 """
@@ -78,32 +78,3 @@ def exceptions_of(face: Face) -> Mapping[Promise, str]:
     """Return the promises that a face declares it cannot keep. A face without the attribute keeps all."""
     exceptions: Mapping[Promise, str] = getattr(face, "exceptions", {})
     return exceptions
-
-
-@dataclass(frozen=True, slots=True)
-class StepOutcome:
-    """How one step went."""
-
-    step: str
-    problem: str = ""
-    """Empty if it passed; otherwise what was expected and what came."""
-    note: str = ""
-    """The exception that the face declares, if this step would have asked for it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How a face went through the scenario."""
-
-    face: str
-    outcomes: tuple[StepOutcome, ...] = ()
-    missing: str = ""
-    """What to install first, if the face could not run."""
-
-    @property
-    def passed(self) -> bool:
-        return not self.missing and not any(outcome.problem for outcome in self.outcomes)
-
-    def __str__(self) -> str:
-        problems = "; ".join(f"{outcome.step}: {outcome.problem}" for outcome in self.outcomes if outcome.problem)
-        return f"{self.face}: {self.missing or problems or 'passed'}"

@@ -1,37 +1,56 @@
-"""The scenario through one face: its steps in order, each within a time limit."""
+"""Run the scenario through one face: its steps in order, each with a time limit."""
 
 import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TypeVar
 
-from skillshelf.errors import MissingExtraError
-from skillshelf.testing.conformance._face import Face, FaceConversation, Report, StepOutcome, exceptions_of
+from skillshelf.testing.conformance._face import Face, FaceConversation, exceptions_of
 from skillshelf.testing.conformance._stage import Stage
 from skillshelf.testing.conformance._steps import STEPS, Scene, UnmetExpectation
 
 T = TypeVar("T")
-OnOutcome = Callable[[StepOutcome], None]
-STEP_SECONDS = 30.0
 
 
 class StepTimeout(UnmetExpectation):
     """The time limit ran out. The state of the conversation is unknown."""
 
 
-async def run(face: Face, *, limit: float = STEP_SECONDS, on_outcome: OnOutcome = lambda outcome: None) -> Report:
-    """Run the whole scenario through one face, on a shelf of its own. A step that fails does not end it.
+@dataclass(frozen=True, slots=True)
+class StepOutcome:
+    """How one step went."""
 
-    A step may take `limit` seconds. `on_outcome` is called after each step.
+    step: str
+    problem: str = ""
+    """Empty if it passed; otherwise what was expected and what came."""
+    note: str = ""
+    """The exception that the face declares, if this step would have asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a face went through the scenario."""
+
+    face: str
+    outcomes: tuple[StepOutcome, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not any(outcome.problem for outcome in self.outcomes)
+
+    def __str__(self) -> str:
+        problems = "; ".join(f"{outcome.step}: {outcome.problem}" for outcome in self.outcomes if outcome.problem)
+        return f"{self.face}: {problems or 'passed'}"
+
+
+async def run(face: Face, *, limit: float = 30.0) -> Report:
+    """Run the whole scenario through one face, on a shelf of its own. A failed step doesn't end it.
+
+    Each step may take `limit` seconds.
     """
-    outcomes: list[StepOutcome] = []
-
-    def add_outcome(outcome: StepOutcome) -> None:
-        outcomes.append(outcome)
-        on_outcome(outcome)
-
     with tempfile.TemporaryDirectory(prefix="skillshelf-conformance-") as folder:
         stage = Stage(os.path.realpath(folder))
         stage.write("alpha", "First skill.", "Body of alpha.")
@@ -40,35 +59,33 @@ async def run(face: Face, *, limit: float = STEP_SECONDS, on_outcome: OnOutcome 
 
         try:
             conversation = await _await_within(limit, face.open(stage.shelf))
-        except MissingExtraError as error:
-            return Report(face.name, missing=str(error))
         except Exception as error:  # a framework may raise anything: that is the finding
-            _skip_steps(add_outcome, 0, f"the conversation did not open: {_describe(error)}")
-            return Report(face.name, tuple(outcomes))
+            return Report(face.name, _skip_steps(0, f"the conversation did not open: {_describe(error)}"))
 
-        await _run_steps(Scene(stage, conversation, exceptions_of(face)), limit, add_outcome)
+        outcomes = await _run_steps(Scene(stage, conversation, exceptions_of(face)), limit)
         outcomes[-1] = await _close(conversation, limit, outcomes[-1])
         return Report(face.name, tuple(outcomes))
 
 
-async def _run_steps(scene: Scene, limit: float, add_outcome: OnOutcome) -> None:
-    for index, (name, step) in enumerate(STEPS.items()):
+async def _run_steps(scene: Scene, limit: float) -> list[StepOutcome]:
+    outcomes: list[StepOutcome] = []
+    for name, step in STEPS.items():
         scene.notes.clear()
         try:
             await _await_within(limit, step(scene))
         except StepTimeout as error:
-            add_outcome(StepOutcome(name, str(error)))
-            _skip_steps(add_outcome, index + 1, f"not tried, because {name!r} did not end")
-            return
+            outcomes.append(StepOutcome(name, str(error)))
+            outcomes += _skip_steps(len(outcomes), f"not tried, because {name!r} did not end")
+            break
         except Exception as error:  # as above
-            add_outcome(StepOutcome(name, _describe(error)))
+            outcomes.append(StepOutcome(name, _describe(error)))
         else:
-            add_outcome(StepOutcome(name, note="; ".join(scene.notes)))
+            outcomes.append(StepOutcome(name, note="; ".join(scene.notes)))
+    return outcomes
 
 
-def _skip_steps(add_outcome: OnOutcome, first: int, reason: str) -> None:
-    for name in list(STEPS)[first:]:
-        add_outcome(StepOutcome(name, reason))
+def _skip_steps(first: int, reason: str) -> tuple[StepOutcome, ...]:
+    return tuple(StepOutcome(name, reason) for name in list(STEPS)[first:])
 
 
 async def _close(conversation: FaceConversation, limit: float, last: StepOutcome) -> StepOutcome:

@@ -92,10 +92,7 @@ class Stage:
         self.record("activation", [activation.skill, activation.reference, activation.by])
 
 
-def server_command(shelf: Shelf, *words: str) -> list[str]:
-    """Return the command that serves a face's shelf over MCP from another process.
-
-    `words` are options of `skillshelf serve`.
-    """
+def server_command(shelf: Shelf) -> list[str]:
+    """Return the command that serves the scenario's shelf over MCP, from another process over pipes."""
     [root] = [source.root for source in shelf.sources if isinstance(source, DirectorySource)]
-    return [sys.executable, "-m", "skillshelf.cli._serve_stage", os.path.dirname(root), *words]
+    return [sys.executable, "-m", "skillshelf.testing.conformance", os.path.dirname(root)]

@@ -6,11 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.adapters.agent_framework import Skills
-from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Promise, Reply, Result
-
-from agent_framework import (  # isort: skip  # after the adapter, which names the extra to install
+from agent_framework import (
     Agent,
     AgentResponse,
     AgentSession,
@@ -22,6 +18,10 @@ from agent_framework import (  # isort: skip  # after the adapter, which names t
     FunctionInvocationLayer,
     Message,
 )
+
+from skillshelf.adapters.agent_framework import Skills
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance import Call, Promise, Reply, Result
 
 
 class ScriptedClient(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):

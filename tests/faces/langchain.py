@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from langchain.agents import create_agent
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage
+from langchain_core.outputs import ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
 from skillshelf.adapters.langchain import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Reply, Result
-
-from langchain.agents import create_agent  # isort: skip  # after the adapter, which names the extra to install
-from langchain_core.language_models import GenericFakeChatModel  # isort: skip
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolCall, ToolMessage  # isort: skip
-from langchain_core.outputs import ChatResult  # isort: skip
-from langgraph.checkpoint.memory import InMemorySaver  # isort: skip
-from langgraph.types import Command  # isort: skip
+from skillshelf.testing.conformance import Call, Reply, Result
 
 _THREAD = {"configurable": {"thread_id": "one"}}
 

@@ -1,10 +1,9 @@
-"""The faces that skillshelf brings, by name."""
+"""The faces of skillshelf for the conformance scenario: each scripts a model in its framework's own way."""
 
 from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
-from types import MappingProxyType
 
-from skillshelf.testing.conformance._face import Face
+from skillshelf.testing.conformance import Face
 
 _CLASSES = {
     "skillshelf-chat": "agent:Agent",
@@ -22,13 +21,11 @@ _CLASSES = {
 
 def _import_later(name: str) -> Callable[[], Face]:
     def make_face() -> Face:
-        face: Face = resolve_name(f"skillshelf.testing.conformance.faces.{name}")()
+        face: Face = resolve_name(f"faces.{name}")()
         return face
 
     return make_face
 
 
-FACES: Mapping[str, Callable[[], Face]] = MappingProxyType(
-    {face: _import_later(name) for face, name in _CLASSES.items()}
-)
-"""A function for each face that makes it. It raises MissingExtraError if the framework is not installed."""
+FACES: Mapping[str, Callable[[], Face]] = {face: _import_later(name) for face, name in _CLASSES.items()}
+"""A function for each face that imports its framework and makes it."""

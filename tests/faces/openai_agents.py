@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem
+from agents.testing import ScriptedModel, assistant_message, function_call
+
 from skillshelf.adapters.openai_agents import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Promise, Reply, Result
-
-from agents import Agent, RunConfig, Runner, ToolApprovalItem, ToolCallOutputItem  # isort: skip  # after the adapter, which names the extra to install
-from agents.testing import ScriptedModel, assistant_message, function_call  # isort: skip
+from skillshelf.testing.conformance import Call, Promise, Reply, Result
 
 
 class _Conversation:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import secrets
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
-from skillshelf.mcp import make_server
-from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Reply, Result
-from skillshelf.testing.conformance._stage import server_command
+import httpx2
+from mcp import Client, StdioServerParameters, types
+from mcp.client.context import ClientRequestContext
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 
-import httpx2  # isort: skip  # after the server, which names the extra to install
-from mcp import Client, StdioServerParameters, types  # isort: skip
-from mcp.client.context import ClientRequestContext  # isort: skip
-from mcp.client.stdio import stdio_client  # isort: skip
-from mcp.client.streamable_http import streamable_http_client  # isort: skip
+from skillshelf.mcp import MCP_PATH, http_app, listen, make_server, serve_http
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance import Call, Reply, Result, server_command
 
 LISTING = "skill://listing"
 
@@ -85,7 +82,7 @@ class MCP:
 
 
 class MCPStdio:
-    """`skillshelf serve` in a process that the SDK's client starts, as a host does."""
+    """A server in a process that the SDK's client starts, as a host does."""
 
     name = "mcp-stdio"
 
@@ -93,50 +90,31 @@ class MCPStdio:
         python, *words = server_command(shelf)
         parameters = StdioServerParameters(command=python, args=words, env=dict(os.environ))
         stack = AsyncExitStack()
-        with open(os.devnull, "w", encoding="utf-8") as silence:  # its messages on standard error are for users
+        with open(os.devnull, "w", encoding="utf-8") as silence:
             return await ScriptedClient(stack).connect(stdio_client(parameters, errlog=silence))
 
 
 class MCPHttp:
-    """`skillshelf serve --http` in a process of its own, on a loopback socket, with a token."""
+    """A server on a loopback socket, with a token."""
 
     name = "mcp-http"
 
     async def open(self, shelf: Shelf) -> ScriptedClient:
         token = secrets.token_urlsafe()
-        process = await asyncio.create_subprocess_exec(
-            *server_command(shelf, "--http", "--port", "0"),
-            stdin=PIPE,
-            stderr=PIPE,
-            env={**os.environ, "SKILLSHELF_TOKEN": token},
-        )
+        server = make_server(shelf)
+        app = http_app(server, token=token, host="127.0.0.1", origins=[])
         stack = AsyncExitStack()
-        stack.push_async_callback(_stop, process)
-        try:
-            url = await _read_url(process)
-            headers = {"authorization": f"Bearer {token}"}
-            # This machine is not reached through a proxy that the environment names.
-            http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
-            return await ScriptedClient(stack).connect(streamable_http_client(url, http_client=http))
-        except BaseException:
-            await stack.aclose()
-            raise
+        listening = stack.enter_context(listen("127.0.0.1", 0))
+        serving = asyncio.create_task(serve_http(app, listening, close_streams=server.close_streams))
+        stack.push_async_callback(_cancel, serving)
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}{MCP_PATH}"
+        headers = {"authorization": f"Bearer {token}"}
+        # This machine is not reached through a proxy that the environment names.
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, trust_env=False))
+        return await ScriptedClient(stack).connect(streamable_http_client(url, http_client=http))
 
 
-async def _read_url(process: Process) -> str:
-    """Return the address that the server prints. Raises RuntimeError with its output if it prints none."""
-    assert process.stderr is not None
-    output = ""
-    async for line in process.stderr:
-        text = line.decode()
-        match = re.search(r"http://\S+", text)
-        if match:
-            return match[0]
-        output += text
-    raise RuntimeError(f"skillshelf serve --http did not start: {output}")
-
-
-async def _stop(process: Process) -> None:
-    if process.returncode is None:
-        process.terminate()
-    await process.wait()
+async def _cancel(serving: asyncio.Task[None]) -> None:
+    serving.cancel()
+    with suppress(asyncio.CancelledError):
+        await serving

@@ -8,11 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from skillshelf.adapters.claude_agent import Skills
-from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Promise, Reply, Result
-
-from claude_agent_sdk import (  # isort: skip  # after the adapter, which names the extra to install
+from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     PermissionResult,
@@ -22,6 +18,10 @@ from claude_agent_sdk import (  # isort: skip  # after the adapter, which names 
     ToolPermissionContext,
     Transport,
 )
+
+from skillshelf.adapters.claude_agent import Skills
+from skillshelf.shelf import Shelf
+from skillshelf.testing.conformance import Call, Promise, Reply, Result
 
 _SERVER = "skillshelf"
 Message = dict[str, Any]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from google.adk.agents import LlmAgent
+from google.adk.events import Event
+from google.adk.models.base_llm import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+from pydantic import Field
+
 from skillshelf.adapters.google_adk import Skills
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Reply, Result
-
-from google.adk.agents import LlmAgent  # isort: skip  # after the adapter, which names the extra to install
-from google.adk.events import Event  # isort: skip
-from google.adk.models.base_llm import BaseLlm  # isort: skip
-from google.adk.models.llm_request import LlmRequest  # isort: skip
-from google.adk.models.llm_response import LlmResponse  # isort: skip
-from google.adk.runners import InMemoryRunner  # isort: skip
-from google.genai import types  # isort: skip
-from pydantic import Field  # isort: skip
+from skillshelf.testing.conformance import Call, Reply, Result
 
 
 class ScriptedLlm(BaseLlm):

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
+from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
+
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent import Request, ScriptedModel
 from skillshelf.agent import ScriptedCall as Step
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Reply, Result
-
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults  # isort: skip  # after the adapter, which names the extra to install
-from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart  # isort: skip
+from skillshelf.testing.conformance import Call, Reply, Result
 
 
 def last_message(request: Request) -> str:

@@ -7,14 +7,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from skillshelf.agent import AgentCore, ScriptedModel
+from faces.pydantic_ai import last_message
+from skillshelf.agent import AgentCore, Answer, Approval, ScriptedModel
 from skillshelf.agent import ScriptedCall as Step
+from skillshelf.agent.events import Finished, ToolReturned
 from skillshelf.shelf import Shelf
-from skillshelf.testing.conformance._face import Call, Reply, Result
-from skillshelf.testing.conformance.faces.pydantic_ai import last_message
-
-from skillshelf.agent.events import Finished, ToolReturned  # isort: skip  # after the import that says which extra is missing
-from skillshelf.agent import Answer, Approval  # isort: skip
+from skillshelf.testing.conformance import Call, Reply, Result
 
 
 @dataclass
