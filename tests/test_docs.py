@@ -22,14 +22,10 @@ from skillshelf.bundled import ATTACHABLE
 from skillshelf.lint import CODES
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
-# Words of the design and of the two records it started from, which users and models meet.
+# Words of the two records that the design started from, which users and models meet.
 WORDS = [
-    *("skill", "descriptor", "instructions", "reference", "source", "catalog", "shelf", "listing", "load", "turn"),
-    *("activation", "diagnostic", "face", "case", "check", "find-skills", "raw", "frontmatter", "Available Skills"),
-    *("SkillDescriptor", "BaseSkill", "SkillDiscoverySkill", "load_skill_instructions", "ReferenceNotFoundError"),
-    *("loadSkills", "reloadSkills", "hot reload", "registry"),
-    *("agent", "event", "policy", "approval", "session", "trust", "pending", "route", "feed", "script"),
-    *("held", "foreign", "frozen", "toolbox", "choice", "claim", "map", "sighting", "workspace", "nearest"),
+    *("SkillDescriptor", "BaseSkill", "SkillDiscoverySkill", "find-skills", "load_skill_instructions"),
+    *("ReferenceNotFoundError", "registry", "loadSkills", "Available Skills", "reloadSkills", "hot reload"),
 ]
 
 
