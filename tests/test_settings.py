@@ -34,24 +34,22 @@ def refused(flags: dict[str, object] | None = None) -> str:
 
 def test_without_anything_the_defaults_hold(config: Path) -> None:
     """There is no file, no variable and no flag."""
-    assert load_settings({}) == Settings("", "", "ask", "auto", DEFAULT_BUDGET, 0, "")
+    assert load_settings({}) == Settings("", "", "ask", DEFAULT_BUDGET, 0)
 
 
 def test_the_file_gives_every_setting(config: Path) -> None:
     """Every setting can be written in the file."""
     config.write_text(
-        '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\ntools = "off"\n'
-        'budget = 500\nwindow = 8192\nweights = "/models/big.gguf"\ndisclosure = "full"\n'
+        '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\n'
+        'budget = 500\nwindow = 8192\ndisclosure = "full"\n'
         'packages = ["my_skills", "our.skills"]\n'
     )
     expected = Settings(
         model="llama3.2",
         base_url="http://localhost:11434/v1",
         policy="read-only",
-        tools="off",
         budget=500,
         window=8192,
-        weights="/models/big.gguf",
         disclosure="full",
         packages=("my_skills", "our.skills"),
     )
@@ -106,7 +104,6 @@ def test_packages_in_a_variable_are_separated_by_commas(config: Path, monkeypatc
         ("window = -1\n", 1, "0 or more"),
         ('base_url = "localhost:11434"\n', 1, "It looks like this: http://localhost:11434/v1"),
         ('base_url = "http://[::1"\n', 1, "is not an http(s) address"),
-        ('weights = "big.gguf"\n', 1, "must begin with / or ~/"),
         ('disclosure = "all"\n', 1, "it must be one of auto, catalog, full"),
         ("packages = 3\n", 1, 'it must be a list of packages, such as ["my_skills"]'),
         ('packages = ["./skills"]\n', 1, "names './skills', which cannot be imported"),
@@ -125,24 +122,13 @@ def test_a_wrong_setting_is_reported_with_its_line(config: Path, text: str, line
 def test_a_wrong_variable_and_a_wrong_flag_are_named(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has them as the user typed them."""
     assert refused({"base_url": "nowhere"}).startswith("The option --base-url is not an http(s) address")
-    monkeypatch.setenv("SKILLSHELF_TOOLS", "maybe")
-    assert refused().startswith("The environment variable SKILLSHELF_TOOLS is 'maybe'; it must be one of auto, on, off")
+    monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "maybe")
+    assert refused().startswith("The environment variable SKILLSHELF_DISCLOSURE is 'maybe'; it must be one of auto, ")
 
 
 def test_a_password_in_an_address_is_not_repeated(config: Path) -> None:
     """Error messages end up in bug reports."""
     assert "hunter2" not in refused({"base_url": "ftp://me:hunter2@host"})
-
-
-def test_weights_are_relative_to_the_home_or_the_current_folder(
-    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`~` works in the file, a relative path on the command line."""
-    monkeypatch.setenv("HOME", "/somewhere/me")
-    config.write_text('weights = "~/big.gguf"\n')
-    assert load_settings({}).weights == "/somewhere/me/big.gguf"
-    monkeypatch.chdir(tmp_path)
-    assert load_settings({"weights": "here.gguf"}).weights == str(tmp_path / "here.gguf")
 
 
 def test_something_other_than_a_file_is_refused_at_once(config: Path) -> None:

@@ -210,8 +210,7 @@ class Activation:
     skill: str
     reference: str
     """Empty for the instructions."""
-    by: Literal["model", "user", "shelf"]
-    """`shelf`: the text was given to a model that cannot ask for it."""
+    by: Literal["model", "user"]
     size: int
     """Bytes of that text; 0 for a binary file."""
     repeated: bool = False

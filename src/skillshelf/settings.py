@@ -16,13 +16,13 @@ from skillshelf.tokens import DEFAULT_BUDGET
 Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
 """What the agent may do without asking."""
 MODES: tuple[Mode, ...] = get_args(Mode)
-Tools = Literal["auto", "on", "off"]
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "policy": MODES,
-    "tools": get_args(Tools),
     "disclosure": get_args(ListingForm),
 }
+_RETIRED = ("tools", "weights")
+"""Settings of earlier versions. A file that has them is still read."""
 Value = str | int | tuple[str, ...]
 _MINIMUM = {"budget": 1, "window": 0}
 _MAX_FILE = 256 * 1024
@@ -34,18 +34,14 @@ class Settings:
     """The user's settings."""
 
     model: str = ""
-    """`provider:model`, a server's own name for its model if there is a `base_url`, or `local`. Empty: not chosen."""
+    """`provider:model`, or a server's own name for its model if there is a `base_url`. Empty: not chosen."""
     base_url: str = ""
     """The address of an OpenAI-compatible server."""
     policy: Mode = "ask"
-    tools: Tools = "auto"
-    """`off`: the model gets no tools; the shelf finds the skill and puts it before the message."""
     budget: int = DEFAULT_BUDGET
     """The most tokens that the listing may take."""
     window: int = 0
     """The tokens that the model can hold. 0: the model's own number, or a default."""
-    weights: str = ""
-    """A GGUF file for `local`, instead of the small model's own."""
     disclosure: ListingForm = "auto"
     packages: tuple[str, ...] = ()
     """Installed packages of code skills. They are imported, so only the user names them."""
@@ -107,12 +103,12 @@ def _read_file() -> dict[str, Value]:
 
     chosen: dict[str, Value] = {}
     for key, value in file.table.items():
-        if key == SERVERS_SECTION:
+        if key == SERVERS_SECTION or key in _RETIRED:
             continue
         where = f"{path}, line {find_line(file.text, key)}: {key!r}"
         if key not in NAMES:
             raise SettingsError(f"{where} is not a setting. {_suggest(key)}")
-        chosen[key] = _check(key, value, where, from_file=True)
+        chosen[key] = _check(key, value, where)
     return chosen
 
 
@@ -177,7 +173,7 @@ def _describe_bad_toml(path: str, message: str, example: str) -> SettingsError:
     return SettingsError(f"{where}: not TOML: {reason}. {example}")
 
 
-def _check(name: str, value: object, where: str, *, from_file: bool = False) -> Value:
+def _check(name: str, value: object, where: str) -> Value:
     """Return the value as the setting takes it. Raises a SettingsError that says what is right."""
     if name in _MINIMUM:
         return _check_number(value, _MINIMUM[name], where)
@@ -191,8 +187,6 @@ def _check(name: str, value: object, where: str, *, from_file: bool = False) -> 
         raise SettingsError(f"{where} is {value!r:.80}; it must be one of {', '.join(_ALLOWED[name])}.")
     if name == "base_url" and text:
         return _check_address(text, where)
-    if name == "weights" and text:
-        return _check_path(text, where, from_file)
     return text
 
 
@@ -232,14 +226,6 @@ def _check_address(text: str, where: str) -> str:
     if not is_usable:  # not echoed: an address may hold a password
         raise SettingsError(f"{where} is not an http(s) address. It looks like this: http://localhost:11434/v1")
     return text.rstrip("/")
-
-
-def _check_path(text: str, where: str, from_file: bool) -> str:
-    path = os.path.expanduser(text)
-    if from_file and not os.path.isabs(path):
-        # Otherwise the folder in which the program is started would decide which weights run.
-        raise SettingsError(f"{where} is {text!r:.200}; in the file it must begin with / or ~/.")
-    return os.path.abspath(path)
 
 
 def find_line(text: str, key: str) -> int:

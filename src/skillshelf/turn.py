@@ -26,7 +26,7 @@ MAX_CACHED_BYTES = 16 * 1024 * 1024
 _MAX_LISTED_REFERENCES = 200
 """Names of references below the instructions: a folder of ten thousand files must not fill the conversation."""
 
-Requester: TypeAlias = Literal["model", "user", "shelf"]
+Requester: TypeAlias = Literal["model", "user"]
 
 current_turn: "ContextVar[Turn | None]" = ContextVar("skillshelf_turn", default=None)
 

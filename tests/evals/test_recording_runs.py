@@ -127,18 +127,18 @@ def test_a_recording_with_one_model_for_trials_and_one_for_checks_needs_no_name(
     assert (outcome.status, find_replayed_model(Options(replay=str(tmp_path / "kept"))).id) == ("passed", "openai:tiny")
 
 
-def test_a_model_without_tools_is_replayed_without_tools(tmp_path: Path) -> None:
-    """It has the recorded window, whatever the settings are now."""
+def test_a_model_is_replayed_with_its_recorded_window(tmp_path: Path) -> None:
+    """Whatever the settings are now."""
     skill = tmp_path / "skills" / "pdf"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text(SKILL.format("Fill it in."))
     case = live("one", "Please fill forms", skills=(str(skill),))
     with Provider(1, numbered) as provider:
-        asks = Settings(model="tiny", base_url=provider.url, tools="off", window=4321)
+        asks = Settings(model="tiny", base_url=provider.url, window=4321)
         first = answers(run([case], tmp_path / "run", Options(asks, record=str(tmp_path / "kept"), pauses=())))
-    assert answers(played(tmp_path, [case], settings=Settings(tools="on", window=99_999))) == first
+    assert answers(played(tmp_path, [case], settings=Settings(window=99_999))) == first
     like = find_replayed_model(Options(replay=str(tmp_path / "kept")))
-    assert (like.tools, like.window) == (False, 4321)
+    assert like.window == 4321
 
 
 # -- where it is played back ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ async def answer(core: AgentCore) -> str:
             print(event.text)
         elif event.kind == "skill_loaded":
             assert_type(event, SkillLoaded)
-            assert_type(event.by, Literal["model", "user", "shelf"])
+            assert_type(event.by, Literal["model", "user"])
         elif event.kind == "usage":
             assert_type(event.cost, float | None)
         elif event.kind == "finished":

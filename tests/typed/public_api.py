@@ -98,7 +98,7 @@ def look(shelf: Shelf) -> None:
 
 def load(shelf: Shelf) -> str:
     def observe(activation: Activation) -> None:
-        assert_type(activation.by, Literal["model", "user", "shelf"])
+        assert_type(activation.by, Literal["model", "user"])
 
     assert_type(shelf.on_activation(observe), Callable[[], None])
     with shelf.turn() as turn:

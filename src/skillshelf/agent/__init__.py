@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         usage_of,
     )
     from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
-    from skillshelf.agent._preload import preload
     from skillshelf.agent._repetition import Repetition
     from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
@@ -89,7 +88,6 @@ __all__ = [
     "hide_keys",
     "load_settings",
     "measure_context",
-    "preload",
     "preview_model",
     "read_script",
     "require_model",
@@ -109,7 +107,6 @@ __getattr__ = export_lazily(
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
-        "_preload": ["preload"],
         "_repetition": ["Repetition"],
         "_retries": ["Retries"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],

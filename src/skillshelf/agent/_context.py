@@ -108,7 +108,7 @@ def measure_context(
         window=core.model.window,
         system=count(core.loop.instructions) + count(core.skills.guidance),
         tools=core.loop.count_tools(count),
-        listing=tuple(_measure_listing(core, count, by_skill)) if core.model.tools else (),
+        listing=tuple(_measure_listing(core, count, by_skill)),
         loaded=tuple(loaded),
         history=max(0, conversation - sum(tokens for _, tokens in loaded)),
         last_message=_count_last_message(messages, count),

@@ -39,9 +39,9 @@ class Conversation:
         self._is_unsaved = False
         return ""
 
-    def add_prompt(self, text: str, invoked_skill: str = "") -> str:
-        """Append a message of the user, and the skill it brings. Return a problem as `add` does."""
-        return self.add([make_prompt(text, invoked_skill)])
+    def add_prompt(self, text: str) -> str:
+        """Append a message of the user. Return a problem as `add` does."""
+        return self.add([make_prompt(text)])
 
     def settle(self, text: str = "") -> str:
         """Complete a history that was cut short: each call gets a result, and the last message is the model's.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.adapters.pydantic_ai import Skills
@@ -14,9 +13,9 @@ from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
 from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._context import Context, Room, measure_context
 from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._exchange import Exchange, MakePrompt
+from skillshelf.agent._exchange import Exchange, MakePrompt, Prompt
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._loop import KeepInWindow, Loop, make_file_access, make_plain_loop, make_tool_loop
+from skillshelf.agent._loop import KeepInWindow, make_file_access, make_tool_loop
 from skillshelf.agent._models import ChosenModel, find_sibling
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._retries import Retries
@@ -117,9 +116,6 @@ class AgentCore:
         """The tokens and the price of the session so far."""
         self.turn: Turn | None = None
         """The shelf's turn in progress, or the last one."""
-        self.preloaded: str | None = None
-        """The last skill that the shelf chose for a model without tools."""
-
         self._code_skills = skills
         self.budget = budget
         """The most tokens that a listing of the form `auto` may take."""
@@ -175,7 +171,7 @@ class AgentCore:
         gate = Gate(access, self._get_exchange, self._withheld)
         window = KeepInWindow(self._get_exchange)
         self.scripts = ScriptRuns(self.skills, lambda: self.confinement, self._ask_variable)
-        self._tool_loop = make_tool_loop(
+        self.loop = make_tool_loop(
             access,
             gate=gate,
             window=window,
@@ -187,7 +183,6 @@ class AgentCore:
             sandbox=self._sandbox,
             withheld=self._withheld,
         )
-        self._make_plain_loop = cache(lambda: make_plain_loop(gate, window))
 
         self._begin(self._new_conversation())
         return self.shelf.catalog
@@ -216,14 +211,9 @@ class AgentCore:
         return self.skills.shelf
 
     @property
-    def loop(self) -> Loop:
-        """The pydantic-ai agent for the model in use, and the fixed parts of its requests."""
-        return self._tool_loop if self.model.tools else self._make_plain_loop()
-
-    @property
     def withheld_tools(self) -> tuple[str, ...]:
         """The names of tools that the model is not offered, because the policy refuses every call of them."""
-        return tuple(sorted(self._withheld.find(self._tool_loop.list_tools())))
+        return tuple(sorted(self._withheld.find(self.loop.list_tools())))
 
     @property
     def listing(self) -> Listing:
@@ -259,7 +249,7 @@ class AgentCore:
         invocation = parse_invocation(text, self.shelf.catalog)
         if invocation is not None:
             return self.invoke_skill(invocation.skill, invocation.arguments, attachments)
-        return self._answer(text, Exchange.make_message_prompt, attachments)
+        return self._answer(text, lambda exchange, turn: Prompt(text), attachments)
 
     def invoke_skill(
         self, name: str, arguments: str = "", attachments: Sequence[Attachment] = ()
@@ -316,8 +306,7 @@ class AgentCore:
     def context(self) -> Context:
         """What fills the model's window. It is measured again only if the conversation or the listing has changed."""
         messages = self.conversation.messages
-        listing = self.listing if self.model.tools else None
-        state = _ContextState(messages, len(messages), listing, self.model, self.skills.guidance)
+        state = _ContextState(messages, len(messages), self.listing, self.model, self.skills.guidance)
         if self._measured is None or not self._measured[0].is_same(state):
             self._measured = state, measure_context(self)
         return self._measured[1]
@@ -454,7 +443,6 @@ class AgentCore:
         self.conversation = conversation
         self.spent = _NOTHING_SPENT
         self.turn = None
-        self.preloaded = None
         self._waiting_attachments = []
         self._feed.pin(text.name for text in loaded_skills(conversation.messages))
         if self.checkpoints:

@@ -23,7 +23,6 @@ from skillshelf.agent._context import Room, count_messages, describe_largest, ex
 from skillshelf.agent._explain import explain_error, is_too_long
 from skillshelf.agent._models import usage_of
 from skillshelf.agent._policy import Answer, Approval, Policy
-from skillshelf.agent._preload import preload, preload_named
 from skillshelf.agent._repetition import CallHistory
 from skillshelf.agent._retries import PlannedRetry
 from skillshelf.agent._tool_names import RUN_SKILL
@@ -76,15 +75,12 @@ _SHRUNK = 0.5
 _REFUSED_CONTENT = (400, 413, 415, 422)
 """Answers of a provider that can mean: it does not take this image."""
 # A small model reads slowly, so the skill that comes with a message stays short.
-_MAX_PRELOADED_TOKENS = 8_000
 
 
 class Prompt(NamedTuple):
     """The text of a user's message as the model gets it."""
 
     text: str
-    invoked_skill: str = ""
-    """The skill whose text the user put there, if the model cannot load it again by itself."""
     note: str = ""
     """A note of the application, which is not the user's words."""
     side_skill: str = ""
@@ -220,7 +216,7 @@ class Exchange:
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
         attached = list_content(self._attachments)
-        request = make_prompt(prompt.text, prompt.invoked_skill, prompt.note, attached)
+        request = make_prompt(prompt.text, prompt.note, attached)
         self._report(self._conversation.add([request]))
         self._saved = 1
         await self._wait_for_servers()
@@ -241,8 +237,6 @@ class Exchange:
 
     async def _wait_for_servers(self) -> None:
         """Wait until the tools of all MCP servers are known. The loop would wait, too, but without a word."""
-        if not self._core.model.tools:
-            return
         for server in self._core.servers.servers:
             if not server.settled.is_set():
                 self.emit(ServerAwaited(server.name))
@@ -387,18 +381,6 @@ class Exchange:
 
     # -- the prompt ---------------------------------------------------------------------------------------------------
 
-    def make_message_prompt(self, turn: Turn) -> Prompt:
-        """Return the message. For a model without tools, the skill that fits it comes first."""
-        core = self._core
-        if core.model.tools:
-            return Prompt(self._message)
-
-        chosen = preload(core.shelf, turn, self._message, budget=self._tokens_for_skill(), previous=core.preloaded)
-        core.preloaded = chosen.skill if chosen else None
-        if chosen is None:
-            return Prompt(self._message)
-        return Prompt(f"{chosen.text}\n\n{self._message}")
-
     def make_skill_prompt(self, turn: Turn, name: str, arguments: str) -> Prompt:
         """Return the text of the skill that the user invoked, with the arguments."""
         core = self._core
@@ -413,18 +395,11 @@ class Exchange:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
 
         self.emit(SkillInvoked(skill.name, arguments))
-        if core.model.tools and skill.runs_apart:
+        if skill.runs_apart:
             turn.invoked.add(skill.name)
             return Prompt(arguments, side_skill=name)
-        if core.model.tools:
-            self._model = core.find_model_for(skill, self.emit)
-            return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
-        core.preloaded = skill.name
-        chosen = preload_named(core.shelf, turn, name, arguments, budget=self._tokens_for_skill())
-        return Prompt(f'Apply Skill "{name}"\n\n{chosen.text}\n\n{arguments}'.rstrip(), invoked_skill=name)
-
-    def _tokens_for_skill(self) -> int:
-        return min(self._core.model.window // 4, _MAX_PRELOADED_TOKENS)
+        self._model = core.find_model_for(skill, self.emit)
+        return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
 
     # -- for the gate -------------------------------------------------------------------------------------------------
 

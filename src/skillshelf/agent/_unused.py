@@ -37,7 +37,7 @@ def explain_unused(core: AgentCore, name: str, request: str = "") -> Unused:
     if not wanted:
         raise SkillError("Nothing was said yet. Give the request: /why-not NAME fill in this form")
 
-    listing = core.listing if wanted == last and core.model.tools else None
+    listing = core.listing if wanted == last else None
     standing = explain_standing(
         core.shelf, name, wanted, disclosure=core.disclosure, budget=core.budget, listing=listing
     )
@@ -46,7 +46,7 @@ def explain_unused(core: AgentCore, name: str, request: str = "") -> Unused:
         standing = replace(standing, obstacles=tuple(obstacles))
 
     is_loaded = any(text.name == standing.name for text in loaded_skills(core.conversation.messages))
-    return Unused(standing, _judge(core, standing, is_loaded, was_offered=listing is not None), is_loaded)
+    return Unused(standing, _judge(standing, is_loaded, was_offered=listing is not None), is_loaded)
 
 
 def _find_last_request(core: AgentCore) -> str:
@@ -56,16 +56,11 @@ def _find_last_request(core: AgentCore) -> str:
     return ""
 
 
-def _judge(core: AgentCore, standing: Standing, is_loaded: bool, *, was_offered: bool) -> str:
+def _judge(standing: Standing, is_loaded: bool, *, was_offered: bool) -> str:
     if is_loaded:
         return "It was used: it is loaded in this conversation."
     if not standing.is_usable:
         return "The model could not use it."
-    if not core.model.tools:
-        chosen = core.preloaded
-        if chosen is None:
-            return f"{core.model.name} gets no tools: skillshelf chooses one skill for each message, and none fitted."
-        return f"{core.model.name} gets no tools: skillshelf chooses one skill for each message, and took {chosen}."
     if not was_offered:
         return "This request was not sent to the model, so this is what it would have seen."
     if standing.level is None:

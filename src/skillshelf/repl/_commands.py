@@ -164,16 +164,15 @@ def find_new_problems(commands: Commands[ChatFace], reported: set[tuple[str, str
 def list_models(current: str, typed: str) -> Sequence[Suggestion]:
     """Return what can be typed after `/model`.
 
-    Without a provider: the model in use, the embedded one, a default for each provider. With one: all its models.
+    Without a provider: the model in use, a default for each provider. With one: all its models.
     """
     provider, colon, _ = typed.partition(":")
     if colon:
         return [Suggestion(name) for name in _list_known_models() if name.startswith(f"{provider}:")]
 
-    names: dict[str, str] = {current: "", "local": ""}
+    names: dict[str, str] = {current: ""}
     names |= dict.fromkeys(DEFAULTS.values(), "its provider's all-round model")
     names |= {f"{name.partition(':')[0]}:": "" for name in _list_known_models()}
-    names["local"] = "a very small one on this machine"
     names[current] = "in use"
     return [Suggestion(name, meta=meta) for name, meta in names.items() if name != "scripted"]
 
@@ -248,8 +247,7 @@ def _choose_model(face: ChatFace, name: str) -> None:
     session = face.core.conversation.session
     if session:
         session.use(model.name)
-    tools = "with tools" if model.tools else "without tools"
-    face.print(f"{model.name}, {model.window:,} tokens, {tools}", model.note)
+    face.print(f"{model.name}, {model.window:,} tokens", model.note)
 
 
 async def _undo(face: ChatFace, file: str) -> None:

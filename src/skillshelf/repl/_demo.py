@@ -179,7 +179,7 @@ class _DemoChat(TerminalChat):
         self, workspace: str, console: Console, keyboard: _TypedKeyboard, pace: Pace, observe: Observer
     ) -> None:
         def open_terminal(footer: Footer) -> Terminal:
-            model = ChosenModel(_PacedModel(pace), "scripted", tools=True, window=_WINDOW, local=True)
+            model = ChosenModel(_PacedModel(pace), "scripted", _WINDOW)
             core = AgentCore(model)
             core.load_skills(workspace)
             return _DemoTerminal(core, console, footer, keyboard, pace, observe)

@@ -68,8 +68,6 @@ async def learn(face: ChatFace, typed: str) -> None:
             raise SkillError(f"{name!r} cannot be a skill's name: {faults[0].message}. Try: {suggest_name(name)}")
     if not face.core.conversation.messages:
         raise SkillError("Nothing has happened in this session yet. /learn is for afterwards.")
-    if not face.core.model.tools:
-        raise SkillError(f"{face.core.model.name} gets no tools, so it cannot write a skill. /model chooses another.")
 
     naming = f"The name of the skill is `{name}`." if name else "Choose a NAME of two or three words: `like-this`."
     writes = _SkillWrites()

@@ -47,7 +47,7 @@ _MAX_DIFF_LINES = 12
 """Lines that are shown of a change that the user was not asked about."""
 _MAX_RESULTS = 200
 _MAX_OUTPUT_CHARACTERS = 8_000
-_LOADED_BY = {"model": "by the model", "user": "by you", "shelf": "by the shelf"}
+_LOADED_BY = {"model": "by the model", "user": "by you"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _GAP = "[Part of the saved conversation could not be read back here.]"
 _NOTE = "skillshelf.note"
 # Names what a text is that the user attached to a message.
 _ATTACHMENT = "skillshelf.attachment"
-# Names the skill whose text is in a message of the user. Metadata is saved, and not sent to the model.
+# Names the skill whose text is in a message of the user. Sessions of earlier versions have it.
 _INVOKED_SKILL = "invoked_skill"
 
 
@@ -48,21 +48,18 @@ def strip_system_prompt(message: ModelMessage) -> ModelMessage:
     return replace(message, parts=parts, instructions=None)
 
 
-def make_prompt(
-    text: str, invoked_skill: str = "", note: str = "", attachments: Sequence[UserContent] = ()
-) -> ModelRequest:
-    """Return a message of the user. `invoked_skill` names the skill whose text it brings, if there is one.
+def make_prompt(text: str, note: str = "", attachments: Sequence[UserContent] = ()) -> ModelRequest:
+    """Return a message of the user.
 
     `note` is from the application: the model gets it after the user's words, and `prompt_text` leaves it out.
     `attachments` are the content of files and commands, with their names by `mark_attachment`.
     """
-    metadata = {_INVOKED_SKILL: invoked_skill} if invoked_skill else None
     content: str | list[UserContent] = text
     if note or attachments:
         content = [text, *attachments]
     if note:
         content = [*content, TextContent(note, metadata=_NOTE)]
-    return ModelRequest(parts=[UserPromptPart(content)], metadata=metadata)
+    return ModelRequest(parts=[UserPromptPart(content)])
 
 
 def mark_attachment(name: str, text: str) -> TextContent:

@@ -24,6 +24,7 @@ from skillshelf.evals.engine._budget import Limits
 from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard
 from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
 from skillshelf.evals.engine._store import RunStore
+from skillshelf.settings import NAMES
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -97,7 +98,8 @@ class Options:
 
 def options_from_json(plain: Mapping[str, Any]) -> Options:
     """Return the options as a worker knows them."""
-    settings = Settings(**{**plain["settings"], "packages": tuple(plain["settings"]["packages"])})
+    values = {name: value for name, value in plain["settings"].items() if name in NAMES}
+    settings = Settings(**{**values, "packages": tuple(values["packages"])})
     return Options(settings, timeout=plain["timeout"], pauses=plain["pauses"])
 
 
@@ -117,7 +119,7 @@ class RunModels:
         Raises SkillError.
         """
         if case.script is not None:
-            return ChosenModel(ScriptedModel(*case.script), "scripted", True, DEFAULT_CONTEXT_WINDOW, True)
+            return ChosenModel(ScriptedModel(*case.script), "scripted", DEFAULT_CONTEXT_WINDOW)
         if self._options.replay:
             return self._replay_model(case.model, find_replayed_model, recording)
         return self._make_model(
@@ -158,7 +160,7 @@ class RunModels:
             model = cache(model)
         if recording:
             names = sorted({chosen.name, settings.model} - {""})
-            like = describe_model(chosen.model, chosen.tools, chosen.window, wanted, names)
+            like = describe_model(chosen.model, chosen.window, wanted, names)
             model = Recording(model, recording, like)
 
         return replace(chosen, model=model)
@@ -171,7 +173,7 @@ class RunModels:
             self._replayed[wanted] = find(self._options, wanted)
         like = self._replayed[wanted]
         # With its recorded properties, whatever the settings are now: otherwise the agent would send other calls.
-        return ChosenModel(Replay(recording, like), like.id, like.tools, like.window, True)
+        return ChosenModel(Replay(recording, like), like.id, like.window)
 
     def _resolve(self, settings: Settings) -> ChosenModel:
         if _is_scripted(settings):  # a script starts over with each trial
