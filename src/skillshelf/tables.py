@@ -100,15 +100,6 @@ def draw_bar(share: float, length: int) -> str:
     return bar
 
 
-def draw_sparkline(shares: Sequence[float | None], max_length: int = 40) -> str:
-    """Draw shares as columns between 0 and 1, the last `max_length` of them. None leaves a gap."""
-    columns = "▁▂▃▄▅▆▇█"
-    line = ""
-    for share in shares[-max_length:]:
-        line += " " if share is None else columns[round(share * (len(columns) - 1))]
-    return line
-
-
 def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text

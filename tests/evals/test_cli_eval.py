@@ -262,7 +262,7 @@ def test_options_may_come_before_the_action(run: Run, cases: Callable[..., Path]
     assert "1 of 1 scripted case passed" in run("eval", "--github", "skills")[1]
 
 
-@pytest.mark.parametrize("action", ["list", "compare", "worker", "choose"])
+@pytest.mark.parametrize("action", ["list", "compare", "worker"])
 def test_an_action_takes_only_its_own_options(run: Run, action: str) -> None:
     words = {"compare": ["a", "b"]}.get(action, [])
     code, _, said = run("eval", action, *words, "--update-golden")

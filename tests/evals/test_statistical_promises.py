@@ -16,7 +16,6 @@ from evals.power import PAGE, Design, make_table, measure_power, simulate_pairs
 from skillshelf.evals.stats import (
     Pair,
     TriggerTrial,
-    choose_best,
     clustered_rate,
     difference,
     holm,
@@ -186,20 +185,6 @@ def test_the_interval_of_several_tries_of_one_case_holds_the_truth(rate: float, 
             held["all"] += chance * (rate**k in found.all_interval)
             held["at"] += chance * (1 - (1 - rate) ** k in found.at_interval)
         assert min(held.values()) >= 0.95
-
-
-@pytest.mark.parametrize(("descriptions", "queries", "runs"), [(3, 16, 60), (3, 60, 20), (20, 16, 20)])
-def test_the_corrected_score_of_the_best_description_holds_the_truth(
-    descriptions: int, queries: int, runs: int
-) -> None:
-    """The descriptions are right on 50 to 70% of all queries."""
-    truths = {str(number): 0.5 + 0.2 * number / (descriptions - 1) for number in range(descriptions)}
-    draw = random.Random(f"{descriptions} {queries}")
-    held = []
-    for _ in range(runs):
-        found = choose_best({name: [draw.random() < truth for _ in range(queries)] for name, truth in truths.items()})
-        held.append(truths[found.best] in found.corrected_interval)
-    assert fmean(held) >= 0.95
 
 
 @pytest.mark.parametrize("design", [Design(6, 1), Design(10, 3), Design(20, 3)])

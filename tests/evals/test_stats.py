@@ -24,7 +24,6 @@ from skillshelf.evals.stats import (
     SkillContent,
     Spending,
     TriggerTrial,
-    choose_best,
     clustered_rate,
     correct_together,
     count_confusion,
@@ -550,39 +549,3 @@ def test_skill_contents_are_read_from_a_shelf(write, tmp_path) -> None:  # type:
     assert list(found) == ["pdf"]
     assert found["pdf"].instructions.strip() == "# How"
     assert found["pdf"].references == {"references/a.md": "# A\n"}
-
-
-def test_the_best_of_many_that_guess_is_not_believed() -> None:
-    """Of twenty descriptions that toss a coin, the winner looks good only on the queries it was chosen by."""
-    draw = random.Random(1)
-    flattered, held, corrected = [], [], []
-    for _ in range(10):
-        scores = {str(name): [draw.random() < 0.5 for _ in range(40)] for name in range(20)}
-        found = choose_best(scores)
-        flattered.append(found.chosen_on.value or 0)
-        held.append(found.held_out.value or 0)
-        corrected.append(found.corrected)
-    assert fmean(flattered) > 0.65
-    assert fmean(held) == pytest.approx(0.5, abs=0.08)
-    assert fmean(corrected) == pytest.approx(0.5, abs=0.08)
-
-
-def test_a_description_that_is_really_better_is_chosen() -> None:
-    """The order of the queries makes no difference; queries with an error are left out for all."""
-    good, bad = [True] * 19 + [None], [at % 2 == 0 for at in range(20)]
-    names = [f"query {at}" for at in range(20)]
-    groups = [at < 10 for at in range(20)]
-    found = choose_best({"bad": bad, "good": good}, names, groups)
-    turned = choose_best({"bad": bad[::-1], "good": good[::-1]}, names[::-1], groups[::-1])
-    assert (found.best, found.left_out, found.held_out.value, found.corrected) == ("good", 1, 1.0, 1.0)
-    assert (turned.best, turned.chosen_on, turned.held_out) == (found.best, found.chosen_on, found.held_out)
-    assert found.corrected_interval == exact_rate(19, 19).interval
-    assert (found.naive, found.flattery) == (exact_rate(19, 19), 0.0)
-    assert sorted((*found.choosing_queries, *found.held_out_queries)) == list(range(19))
-
-
-@pytest.mark.parametrize("scores", [{}, {"a": [True]}, {"a": [True, False], "b": [True]}, {"a": [None, True]}])
-def test_a_choice_with_too_few_queries_is_refused(scores: dict[str, list[bool | None]]) -> None:
-    """Without held-out queries there is no honest score."""
-    with pytest.raises(ValueError):
-        choose_best(scores)

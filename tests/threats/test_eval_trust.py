@@ -131,12 +131,10 @@ def test_listing_cases_runs_none_of_them(clone: Clone) -> None:
         ["eval", "--json"],
         ["eval", ".agents/skills/pdf/evals/cases.py"],
         ["eval", "evals", "--replay", "evals"],
-        ["eval", "choose", ".agents/skills/pdf", "--descriptions", "descriptions.yaml"],
     ],
     ids=" ".join,
 )
 def test_a_fresh_clone_runs_nothing_and_explains_how_to_approve(clone: Clone, arguments: list[str]) -> None:
-    clone.write("descriptions.yaml", "- Fills forms that people send.\n- Fills PDF forms.\n")
     completed = skillshelf(clone, *arguments)
     assert (completed.returncode, clone.executed_canaries) == (2, set()), completed.stdout + completed.stderr
     explanation = completed.stdout if "--json" in arguments else completed.stderr

@@ -12,17 +12,6 @@ from skillshelf._lazy import export_lazily
 if TYPE_CHECKING:
     from skillshelf.evals import check
     from skillshelf.evals._case import Case, Edit, Message
-    from skillshelf.evals._descriptions import (
-        ChoiceResult,
-        CurrentSkill,
-        Variant,
-        decide,
-        make_variants,
-        plan_variants,
-        read_current_skill,
-        read_descriptions,
-        select_queries,
-    )
     from skillshelf.evals._folders import is_skill, skills_in
     from skillshelf.evals._labels import (
         LabelledSentence,
@@ -63,14 +52,10 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "find_cases",
     "list_cases",
     "run_trial",
-    # For the command line: to plan a whole run, to choose between descriptions, and to check a judge.
+    # For the command line: to plan a whole run, and to check a judge.
     "DEFAULT_TIMEOUT",
-    "CurrentSkill",
-    "ChoiceResult",
     "LabelledSentence",
     "Plan",
-    "Variant",
-    "decide",
     "describe_case",
     "describe_sentences",
     "find_judged_sentences",
@@ -78,13 +63,8 @@ __all__ = [  # noqa: RUF022  # grouped by reader
     "join_labels",
     "make_label_template",
     "make_plan",
-    "make_variants",
-    "plan_variants",
-    "read_current_skill",
-    "read_descriptions",
     "read_labels",
     "sample_sentences",
-    "select_queries",
     "skills_in",
 ]
 
@@ -92,17 +72,6 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_case": ["Case", "Edit", "Message"],
-        "_descriptions": [
-            "CurrentSkill",
-            "ChoiceResult",
-            "Variant",
-            "decide",
-            "make_variants",
-            "plan_variants",
-            "read_current_skill",
-            "read_descriptions",
-            "select_queries",
-        ],
         "_folders": ["is_skill", "skills_in"],
         "_labels": [
             "LabelledSentence",

@@ -1,4 +1,4 @@
-"""`skillshelf eval`: its actions, their options, and the two actions that need little more than a call."""
+"""`skillshelf eval`: its actions, their options, and the actions that need little more than a call."""
 
 import argparse
 import asyncio
@@ -25,8 +25,7 @@ EXAMPLES = """
   skillshelf eval --resume RUN                             continue a run that was interrupted
   skillshelf eval list                                     list the cases
   skillshelf eval compare A B                              compare two runs case by case
-  skillshelf eval view reports --html trend.html           list the runs in a folder, with their trend
-  skillshelf eval choose skills/pdf --descriptions new.yaml    find the best description, and how sure that is
+  skillshelf eval view reports                             list the runs in a folder
   skillshelf eval judge-check RUN --labels labels.json         how often the judge agrees with you
   skillshelf eval --engine postgresql://host/db --parallel 0   leave the work to workers
   skillshelf eval worker --engine postgresql://host/db         on as many machines as you like
@@ -47,8 +46,7 @@ ACTIONS = {
     "run": "run cases (the default)",
     "list": "list the cases without running anything",
     "compare": "compare two runs case by case",
-    "view": "list the runs in a folder, with their trend",
-    "choose": "find the best of several descriptions of a skill",
+    "view": "list the runs in a folder, each compared with the one before",
     "judge-check": "measure the judge of a run against your own labels",
     "worker": "run trials for other machines until interrupted",
 }
@@ -64,7 +62,6 @@ def add_arguments(parser: Parser) -> None:
     _add_list_arguments(parsers["list"])
     _add_compare_arguments(parsers["compare"])
     _add_view_arguments(parsers["view"])
-    _add_choose_arguments(parsers["choose"])
     _add_judge_check_arguments(parsers["judge-check"])
     _add_worker_arguments(parsers["worker"])
     for action in parsers.values():
@@ -105,7 +102,6 @@ def _add_run_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--update-golden", action="store_true", help="accept the results of this run as the new golden files"
     )
-    parser.set_defaults(descriptions="")
 
 
 def _add_list_arguments(parser: Parser) -> None:
@@ -127,18 +123,6 @@ def _add_view_arguments(parser: Parser) -> None:
     parser.add_argument(
         "folder", metavar="DIR", nargs="?", default="", help="a folder with runs (default: the runs without --report)"
     )
-    parser.add_argument(
-        "--html", metavar="FILE", default="", help="write a page with plots and links to the reports, instead"
-    )
-
-
-def _add_choose_arguments(parser: Parser) -> None:
-    parser.add_argument("paths", metavar="SKILL", nargs="*", help="the folder of the skill")
-    parser.add_argument("--descriptions", metavar="FILE", default="", help="a YAML list of descriptions to compare")
-    _add_filter(parser)
-    _add_trial_options(parser)
-    parser.set_defaults(baseline="", junit="", github=False, update_golden=False, fail_under=None, gate=[])
-    parser.set_defaults(skill="", keep_going=False)
 
 
 def _add_judge_check_arguments(parser: Parser) -> None:
@@ -164,10 +148,6 @@ def _add_case_arguments(parser: Parser) -> None:
         default="",
         help="the skill that files outside of a skill's evals/ are about",
     )
-    _add_filter(parser)
-
-
-def _add_filter(parser: Parser) -> None:
     parser.add_argument(
         "-k", dest="filter", metavar="TEXT", default="", help="only cases with this text in their name, query or tags"
     )
@@ -293,9 +273,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.action == "compare":
         return _compare_runs(args, out)
     if args.action == "view":
-        from skillshelf.cli.eval._view import view_runs
-
-        return view_runs(args, out)
+        return _view_runs(args, out)
     if args.action == "judge-check":
         from skillshelf.cli.eval._judge_check import check_judge_of_run
 
@@ -306,15 +284,11 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.action == "worker":
         return _run_worker(args)
 
-    from skillshelf.cli.eval._choose import choose_description
     from skillshelf.cli.eval._resume import restore_request
     from skillshelf.cli.eval._run import run_cases
 
     if args.resume:
         restore_request(args)
-    # A resumed run may be one that `choose` began.
-    if args.action == "choose" or args.descriptions:
-        return choose_description(args, out)
     return run_cases(args, _make_gates(args), out)
 
 
@@ -337,6 +311,22 @@ def _compare_runs(args: argparse.Namespace, out: Output) -> int:
     else:
         out.write(render_plain(comparison_tables(comparison)))
     return code
+
+
+def _view_runs(args: argparse.Namespace, out: Output) -> int:
+    from skillshelf.evals.engine import find_runs_folder
+    from skillshelf.evals.report import history_as_json, history_tables, read_history, render_plain, render_rich
+
+    history = read_history(os.path.abspath(args.folder or find_runs_folder()))
+    if not history.records and not history.unreadable:
+        raise EvalError(f"There is no run in {history.folder}", "Give the folder that --report named, or one above it")
+    if args.json:
+        out.print_json(history_as_json(history))
+    elif out.is_terminal:
+        out.print_rich(render_rich(history_tables(history)))
+    else:
+        out.write(render_plain(history_tables(history)))
+    return 0
 
 
 def _make_gates(args: argparse.Namespace) -> "Gates":

@@ -26,13 +26,12 @@ _FIXED_OPTIONS = (
     "replay",
     "rate",
     "update_golden",
-    "descriptions",
     "timeout",
 )
 """Options that a resumed run must share with its beginning."""
 _REPORT_OPTIONS = ("max_cost", "max_tokens", "price", "junit", "github", "fail_under", "gate")
 """Options about the report and its gates, which may differ when a run is resumed."""
-_PATH_OPTIONS = ("baseline", "record", "replay", "descriptions", "junit")
+_PATH_OPTIONS = ("baseline", "record", "replay", "junit")
 _DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, DEFAULT_TIMEOUT, [])
 
 

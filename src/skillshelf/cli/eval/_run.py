@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -71,7 +71,7 @@ _INCOMPLETE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ApprovedCases:
+class _ApprovedCases:
     """The cases of a run, and the faults of those that cannot be read, if it keeps going without them."""
 
     cases: list[Case]
@@ -80,16 +80,31 @@ class ApprovedCases:
 
 def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
     args.skill = find_suite_skill(args)  # its path, so that the run can be resumed from any folder
-    approved = find_approved_cases(args, out)
-    return run_and_report(
-        lambda stage: make_plan(approved.cases, args.repeat, args.baseline, stage),
-        lambda run, plan, folder: _report(run, plan.contents, folder, gates, approved.faults, args, out),
-        args,
-        out,
-    )
+    approved = _find_approved_cases(args, out)
+    if args.parallel == 0 and not args.engine:
+        raise EvalError("--parallel 0 leaves all trials to workers, and there are none without --engine")
+    options = _make_options(args)
+    check_output_paths(args)
+    with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
+        with keep_output_clean():
+            packed = PackedPlan(make_plan(approved.cases, args.repeat, args.baseline, stage), options)
+        _note_incomparable(packed.plan)
+        if options.parallel:
+            refuse_unconfined((trial.case for trial in packed.plan.trials), args)
+        judge = _name_judges(packed.plan.cases, options)
+        model = _resolve_models(packed.plan.cases, options)
+        _estimate(packed, args)
+
+        path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
+        with lock_run(make_state_folder(path)):
+            folder = _open_run_folder(path, packed, args)
+            run = replace(_run_trials(packed, folder, model, args, out), judge=judge)
+            code = _report(run, packed.plan.contents, folder, gates, approved.faults, args, out)
+            finish_run(packed, folder, run.outcomes)
+    return code
 
 
-def find_approved_cases(args: argparse.Namespace, out: Output) -> ApprovedCases:
+def _find_approved_cases(args: argparse.Namespace, out: Output) -> _ApprovedCases:
     """Return the cases to run. Raises CommandError if they cannot be run."""
     check_approval(find_case_folders(args), args)
     with keep_output_clean():
@@ -103,7 +118,7 @@ def find_approved_cases(args: argparse.Namespace, out: Output) -> ApprovedCases:
     if not cases:
         raise explain_no_cases(args)
     check_approval(find_skill_folders(cases), args)
-    return ApprovedCases(cases, faults)
+    return _ApprovedCases(cases, faults)
 
 
 def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> CommandError:
@@ -119,43 +134,15 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
     )
 
 
-def run_and_report(
-    make_plan_in: Callable[[str], Plan],
-    report: Callable[[Run, Plan, RunFolder], int],
-    args: argparse.Namespace,
-    out: Output,
-) -> int:
-    """Make a plan, run it and report it. Return the exit code.
-
-    `make_plan_in` gets the path of a temporary folder for other versions of skills.
-    """
-    if args.parallel == 0 and not args.engine:
-        raise EvalError("--parallel 0 leaves all trials to workers, and there are none without --engine")
-    options = _make_options(args)
-    check_output_paths(args)
-    with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
-        with keep_output_clean():
-            packed = PackedPlan(make_plan_in(stage), options)
-        for skill in packed.plan.new:
-            complain(f"skillshelf: {skill} is new since {args.baseline}, so there is nothing to compare it with.")
-        if packed.plan.lacks_comparison:
-            complain(
-                f"skillshelf: --baseline {args.baseline}: no case can be compared. Scripted cases, and those that "
-                "check only what is offered or loaded, are tried with the skill alone."
-            )
-        if options.parallel:
-            refuse_unconfined((trial.case for trial in packed.plan.trials), args)
-        judge = _name_judges(packed.plan.cases, options)
-        model = _resolve_models(packed.plan.cases, options)
-        _estimate(packed, args)
-
-        path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
-        with lock_run(make_state_folder(path)):
-            folder = _open_run_folder(path, packed, args)
-            run = replace(_run_trials(packed, folder, model, args, out), judge=judge)
-            code = report(run, packed.plan, folder)
-            finish_run(packed, folder, run.outcomes)
-    return code
+def _note_incomparable(plan: Plan) -> None:
+    """Say what the baseline has nothing to compare with."""
+    for skill in plan.new:
+        complain(f"skillshelf: {skill} is new since {plan.baseline}, so there is nothing to compare it with.")
+    if plan.lacks_comparison:
+        complain(
+            f"skillshelf: --baseline {plan.baseline}: no case can be compared. Scripted cases, and those that "
+            "check only what is offered or loaded, are tried with the skill alone."
+        )
 
 
 def _make_options(args: argparse.Namespace) -> Options:

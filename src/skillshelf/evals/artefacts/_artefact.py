@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 ArtefactKind = Literal["text", "html", "image", "other"]
@@ -45,11 +45,6 @@ class Artefacts:
 
     files: tuple[Artefact, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-
-    def seen_from_below(self) -> Artefacts:
-        """Return the artefacts for a report that is one folder below that of the run."""
-        files = [replace(file, path=f"../{file.path}", view=file.view and f"../{file.view}") for file in self.files]
-        return replace(self, files=tuple(files))
 
 
 NO_ARTEFACTS = Artefacts()

@@ -1,7 +1,6 @@
 """The reports of a run: for a terminal, for CI, and as an HTML page."""
 
 from skillshelf.evals.report._annotations import annotate
-from skillshelf.evals.report._choice import CHOICE_FILE, choice_as_json, choice_table, choice_verdict
 from skillshelf.evals.report._comparison import (
     RunComparison,
     compare,
@@ -11,8 +10,7 @@ from skillshelf.evals.report._comparison import (
 )
 from skillshelf.evals.report._format import format_money
 from skillshelf.evals.report._gates import GateResult, Gates, Judgement, judge_run
-from skillshelf.evals.report._history import History, history_as_json, history_tables
-from skillshelf.evals.report._history_reader import read_history
+from skillshelf.evals.report._history import History, history_as_json, history_tables, read_history
 from skillshelf.evals.report._judge_check import (
     JudgeReport,
     check_judge,
@@ -24,10 +22,9 @@ from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._run_files import HTML_FILE, RunUnreadableError, read_run, summary_as_json, write_run
 from skillshelf.evals.report._summary import Fault, Stop, Summary, summarize
 from skillshelf.evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
-from skillshelf.evals.report.html import render_history_page, render_page
+from skillshelf.evals.report.html import render_page
 
 __all__ = [
-    "CHOICE_FILE",
     "HTML_FILE",
     "Fault",
     "GateResult",
@@ -41,9 +38,6 @@ __all__ = [
     "Summary",
     "annotate",
     "check_judge",
-    "choice_as_json",
-    "choice_table",
-    "choice_verdict",
     "compare",
     "comparison_as_json",
     "comparison_exit_code",
@@ -58,7 +52,6 @@ __all__ = [
     "judge_verdict",
     "read_history",
     "read_run",
-    "render_history_page",
     "render_junit",
     "render_page",
     "render_plain",

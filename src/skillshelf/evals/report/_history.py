@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from skillshelf.errors import EvalError
+from skillshelf.evals._results import Outcome, Run
+from skillshelf.evals._trace import Trace
+from skillshelf.evals.artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
+from skillshelf.evals.report._comparison import compare
 from skillshelf.evals.report._format import (
     NO_VALUE,
     format_cost,
     format_gain,
     format_rate,
-    skill_label,
 )
+from skillshelf.evals.report._run_files import RUN_FILE, RunUnreadableError, read_run
+from skillshelf.evals.report._summary import summarize
 from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.stats import Counts, Difference, Rate, Spending
-from skillshelf.tables import Cell, Column, Table, draw_sparkline
+from skillshelf.evals.report._versus import Versus
+from skillshelf.evals.stats import Counts, Difference, Rate, Spending, correct_together, exact_rate
+from skillshelf.files import NotPlainFile, open_folder, system, walk
+from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun
 
+MAX_DEPTH = 4
+_STATE = "state"
+_NO_RATE = exact_rate(0, 0)
 CHANGE_NOTE = (
     "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
     "all of these comparisons (Holm)"
@@ -34,8 +45,6 @@ class RunRecord:
     model: str
     baseline: str
     folder: str
-    page: str
-    """The path of its HTML report; empty if that is gone."""
     cases: int
     counts: Counts
     """The trials of live cases with the skill."""
@@ -45,7 +54,6 @@ class RunRecord:
     """Against the baseline."""
     spent: Spending
     """On all arms, errors and judges included; scripts cost nothing."""
-    skills: Mapping[str, Rate]
     change: Difference | None = None
     """Against the run before it with the same model, on the cases that both have."""
     before: str = ""
@@ -61,33 +69,117 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
-    """The pass rates of a skill with one model, the oldest first."""
-
-    skill: str
-    model: str
-    rates: tuple[Rate, ...]
-
-    @property
-    def values(self) -> list[float | None]:
-        return [rate.value for rate in self.rates]
-
-
-@dataclass(frozen=True, slots=True)
 class History:
     """The runs in a folder, the newest first."""
 
     folder: str
     records: tuple[RunRecord, ...]
     unreadable: tuple[Unreadable, ...]
-    trends: tuple[Trend, ...] = ()
-    choices: tuple[str, ...] = ()
-    """Folders of `eval choose`. Their runs try other descriptions of a skill, so they are no part of its history."""
+
+
+def read_history(folder: str) -> History:
+    """Read the runs in a folder and its subfolders. Raises EvalError if the folder cannot be read.
+
+    A file that is not a run is reported and left out. Traces are dropped after each run, so that the memory does not
+    grow with their length.
+    """
+    records: list[RunRecord] = []
+    runs: list[Run] = []
+    unreadable: list[Unreadable] = []
+    for path in _find_runs(folder):
+        try:
+            run = read_run(path)
+        except RunUnreadableError as error:
+            unreadable.append(Unreadable(path, error.reason))
+            continue
+        records.append(_record_run(run, os.path.dirname(path)))
+        runs.append(_without_traces(run))
+
+    order = sorted(range(len(runs)), key=lambda number: (runs[number].started, runs[number].id))
+    oldest_first = _add_changes([records[number] for number in order], [runs[number] for number in order])
+    return History(folder, tuple(reversed(oldest_first)), tuple(unreadable))
+
+
+def _find_runs(folder: str) -> list[str]:
+    """Return the files with runs in a folder and its subfolders. Raises EvalError."""
+    try:
+        top = open_folder(folder)
+    except (OSError, NotPlainFile) as error:
+        reason = getattr(error, "strerror", None) or "it is not a folder"
+        raise EvalError(f"{folder} cannot be read: {reason}", "Give a folder with runs") from error
+
+    runs: list[str] = []
+    try:
+        skipped = (ARTEFACTS_FOLDER, _STATE)
+        for entry in walk(top, lambda entry: entry.name not in skipped, max_depth=MAX_DEPTH):
+            if entry.kind == "file" and entry.name == RUN_FILE:
+                runs.append(os.path.join(folder, entry.path))
+    finally:
+        system.close(top)
+    return runs
+
+
+def _record_run(run: Run, folder: str) -> RunRecord:
+    summary = summarize(run)
+    total = summary.total
+    arm = total.arms.get("with")
+    return RunRecord(
+        id=run.id,
+        started=run.started,
+        model=run.model,
+        baseline=run.baseline,
+        folder=folder,
+        cases=len(run.cases),
+        counts=arm.counts if arm else Counts(),
+        rate=arm.rate if arm else _NO_RATE,
+        scripted=total.scripted,
+        gain=_find_gain(total.versus),
+        spent=total.spent,
+    )
+
+
+def _find_gain(comparisons: Sequence[Versus]) -> Difference | None:
+    return next((versus.difference for versus in comparisons if versus.difference), None)
+
+
+def _without_traces(run: Run) -> Run:
+    """Return a run with what a comparison needs: how each trial ended, and what it took."""
+
+    def strip(outcome: Outcome) -> Outcome:
+        trace = outcome.trace
+        short = Trace(usage=trace.usage, seconds=trace.seconds, error=trace.error, unrecorded=trace.unrecorded)
+        return replace(outcome, trace=short, artefacts=NO_ARTEFACTS)
+
+    return replace(run, outcomes=tuple(strip(outcome) for outcome in run.outcomes if outcome.arm == "with"))
+
+
+def _add_changes(records: Sequence[RunRecord], runs: Sequence[Run]) -> list[RunRecord]:
+    """Compare each run with the one before it that has the same model and cases in common, oldest first.
+
+    All comparisons are looked at together, so their p-values are corrected together.
+    """
+    changed = list(records)
+    numbers: list[int] = []
+    differences: list[Difference] = []
+    for number, run in enumerate(runs):
+        for earlier in range(number - 1, -1, -1):
+            if runs[earlier].model != run.model:
+                continue
+            difference = compare(runs[earlier], run).versus.difference
+            if difference:
+                changed[number] = replace(changed[number], before=runs[earlier].id)
+                numbers.append(number)
+                differences.append(difference)
+                break
+
+    for number, difference in zip(numbers, correct_together(differences), strict=True):
+        changed[number] = replace(changed[number], change=difference)
+    return changed
 
 
 def history_tables(history: History) -> tuple[Table, ...]:
-    """Return the runs, the newest first, and the trends of skills, for a terminal."""
-    tables = [cut_rows(make_runs_table(history)), cut_rows(_trends_table(history)), _unreadable_table(history)]
+    """Return the runs, the newest first, for a terminal."""
+    tables = [cut_rows(_runs_table(history)), _unreadable_table(history)]
     return tuple(table for table in tables if table.rows)
 
 
@@ -96,21 +188,13 @@ def _format_start(started: str) -> str:
     return started[:16].replace("T", " ")
 
 
-def make_runs_table(history: History, links: Mapping[str, str] | None = None) -> Table:
-    """Return a row for each run. `links` holds the address of its report, by the run's folder, for a page."""
-    rows: list[Sequence[str | Cell]] = []
-    for record in history.records:
-        link = (links or {}).get(record.folder, "")
-        rows.append((_format_start(record.started), Cell(record.id, link=link), *_describe_record(record)))
-
+def _runs_table(history: History) -> Table:
+    rows = [(_format_start(record.started), record.id, *_describe_record(record)) for record in history.records]
     titles = ["started", "run", "model", "cases", "rate [95%]", "scripted", "gain [95%]", "verdict"]
     titles += ["since the run before", "errors", "cost"]
     right = ("cases", "scripted", "errors", "cost")
     columns = [Column(title, right=title in right) for title in titles]
     notes = [CHANGE_NOTE] if any(record.change for record in history.records) else []
-    if history.choices:
-        names = ", ".join(os.path.basename(choice) for choice in history.choices)
-        notes.append(f"without {count_noun(len(history.choices), 'choice')} between descriptions: {names}")
     return _without_empty_columns(Table("Runs, the newest first", columns, rows, notes))
 
 
@@ -144,19 +228,6 @@ def _without_empty_columns(table: Table) -> Table:
     return replace(table, columns=[table.columns[number] for number in kept], rows=rows)
 
 
-def _trends_table(history: History) -> Table:
-    rows = []
-    for trend in history.trends:
-        if len(trend.rates) > 1:
-            line = draw_sparkline(trend.values)
-            first = format_rate(trend.rates[0])
-            last = format_rate(trend.rates[-1])
-            rows.append((skill_label(trend.skill), trend.model, str(len(trend.rates)), first, last, line))
-    titles = ("skill", "model", "runs", "first [95%]", "last [95%]", "pass rate, 0 to 100%")
-    columns = [Column(title, right=title == "runs") for title in titles]
-    return Table("Trends, the oldest run first", columns, rows)
-
-
 def _unreadable_table(history: History) -> Table:
     rows = [(found.path, found.reason) for found in history.unreadable]
     title = f"{count_noun(len(rows), 'file')} that cannot be read"
@@ -168,15 +239,8 @@ def history_as_json(history: History) -> dict[str, Any]:
     return {
         "folder": history.folder,
         "runs": [_record_as_json(record) for record in history.records],
-        "trends": [_trend_as_json(trend) for trend in history.trends],
-        "choices": list(history.choices),
         "unreadable": [{"path": found.path, "reason": found.reason} for found in history.unreadable],
     }
-
-
-def _trend_as_json(trend: Trend) -> dict[str, Any]:
-    rates = [{**asdict(rate), "value": rate.value} for rate in trend.rates]
-    return {"skill": trend.skill, "model": trend.model, "statistics": {"rates": rates}}
 
 
 def _record_as_json(record: RunRecord) -> dict[str, Any]:

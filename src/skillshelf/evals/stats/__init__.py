@@ -1,7 +1,6 @@
 """Honest numbers: pure functions from counts to rates, differences, and the runs that would settle them."""
 
 from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._choose import Choice, choose_best
 from skillshelf.evals.stats._coverage import Coverage, Section, SkillContent, measure_coverage, read_skill_contents
 from skillshelf.evals.stats._exact import fisher, holm, mcnemar, sign_flip
 from skillshelf.evals.stats._judging import JudgeQuality, JudgeVerdict, cohen_kappa, measure_judge
@@ -36,7 +35,6 @@ from skillshelf.evals.stats._triggers import (
 
 __all__ = [
     "CONFIDENCE",
-    "Choice",
     "Confusion",
     "Counts",
     "Coverage",
@@ -55,7 +53,6 @@ __all__ = [
     "Spending",
     "TriggerScore",
     "TriggerTrial",
-    "choose_best",
     "clustered_rate",
     "cohen_kappa",
     "correct_together",

@@ -52,13 +52,8 @@ def exact_rate(passed: int, total: int, confidence: float = CONFIDENCE) -> Rate:
         raise ValueError(f"{passed} passes of {total} trials are impossible")
     if not total:
         return Rate(0, 0, None)
-    return Rate(passed, total, share_interval(passed / total, total, confidence))
-
-
-def share_interval(share: float, size: float, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of a share of `size` independent trials, which may be fractional."""
-    observations = (Observation(1.0, times=share * size), Observation(0.0, times=size - share * size))
-    return bound_mean(tuple(one for one in observations if one.times > 0), confidence)
+    observations = (Observation(1.0, times=passed), Observation(0.0, times=total - passed))
+    return Rate(passed, total, bound_mean(tuple(one for one in observations if one.times > 0), confidence))
 
 
 def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate:

@@ -40,7 +40,7 @@ MAX_STEPS = 200
 MAX_SIZE = 12_000_000
 """Characters of all transcripts of a page. With more, phones no longer open it."""
 _STEP_SIZE = 60
-_COPY_PATH = re.compile(rf"(\.\./)?{ARTEFACTS_FOLDER}/[A-Za-z0-9_-][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_COPY_PATH = re.compile(rf"{ARTEFACTS_FOLDER}/[A-Za-z0-9_-][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "command", "notice", "error"]
 
