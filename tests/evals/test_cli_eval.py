@@ -221,15 +221,6 @@ def test_compare_reads_runs_by_folder_and_by_name(run: Run, cases: Callable[...,
     assert (code, "There is no run 'nowhere'" in said) == (2, True)
 
 
-def test_golden_files_are_written_from_a_run(run: Run, cases: Callable[..., Path]) -> None:
-    folder = cases(GOOD.replace("{response_contains: done}", "{golden: answer.txt}"))
-    assert run("eval")[0] == 3, "there is nothing to compare with yet"
-    code, _, said = run("eval", "--update-golden")
-    assert (code, "answer.txt now holds the result of this run" in said) == (0, True)
-    assert (folder / "evals" / "answer.txt").read_text() == "done\n"
-    assert run("eval")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -265,9 +256,9 @@ def test_options_may_come_before_the_action(run: Run, cases: Callable[..., Path]
 @pytest.mark.parametrize("action", ["list", "compare", "worker"])
 def test_an_action_takes_only_its_own_options(run: Run, action: str) -> None:
     words = {"compare": ["a", "b"]}.get(action, [])
-    code, _, said = run("eval", action, *words, "--update-golden")
+    code, _, said = run("eval", action, *words, "--keep-going")
     assert code == 2
-    assert f"skillshelf eval {action}: error: unrecognized arguments: --update-golden" in said
+    assert f"skillshelf eval {action}: error: unrecognized arguments: --keep-going" in said
 
 
 def test_a_finished_run_is_not_resumed_and_a_changed_one_neither(run: Run, cases: Callable[..., Path]) -> None:

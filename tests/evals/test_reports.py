@@ -294,7 +294,7 @@ trials  cases  what
      1      1  ModelHTTPError: 529 overloaded
 neither passes nor misses: not in any rate above
 
-12 of 17 trials passed, 71% [29%, 94%]; pass@3 80% [28%, 100%], pass^3 40% [5%, 86%]; \
+12 of 17 trials passed, 71% [29%, 94%]; \
 2 of 6 cases flaky; 1 infrastructure error apart; 31.9k tokens, $0.2886 with the baseline
 """)
 

@@ -7,7 +7,6 @@ to two points, which the limits leave room for.
 import random
 from collections.abc import Callable
 from itertools import pairwise
-from math import comb
 from statistics import fmean
 
 import pytest
@@ -19,9 +18,6 @@ from skillshelf.evals.stats import (
     clustered_rate,
     difference,
     holm,
-    pass_all,
-    pass_k,
-    pass_k_of_case,
     score_triggers,
     settle,
     sign_flip,
@@ -159,32 +155,6 @@ def test_the_interval_of_a_rate_holds_the_truth_whatever_the_cases_are(name: str
         above.append(interval.low > truth)
     assert fmean(held) >= 0.94
     assert fmean(above) <= 0.04, "a gate at the true rate is passed in at most 2.5% of runs"
-
-
-def test_the_interval_of_pass_all_holds_the_truth() -> None:
-    """pass^3 of cases with rates evenly spread between 0 and 1 is a quarter."""
-    draw = random.Random(3)
-    held = []
-    for _ in range(150):
-        found = pass_k(3, [(_passes(draw.random(), 5, draw), 5) for _ in range(10)])
-        assert found
-        held.append(0.25 in found.all_interval and 0.75 in found.at_interval)
-    assert fmean(held) >= 0.93
-    assert fmean(pass_all(3, _passes(draw.random(), 5, draw), 5) for _ in range(5_000)) == pytest.approx(0.25, abs=0.02)
-
-
-@pytest.mark.parametrize("k", [2, 5])
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9, 0.99])
-def test_the_interval_of_several_tries_of_one_case_holds_the_truth(rate: float, k: int) -> None:
-    """Every number of passes is weighed by its chance, so nothing is drawn."""
-    for trials in (k, 10, 30):
-        held = {"all": 0.0, "at": 0.0}
-        for passed in range(trials + 1):
-            chance = comb(trials, passed) * rate**passed * (1 - rate) ** (trials - passed)
-            found = pass_k_of_case(k, passed, trials)
-            held["all"] += chance * (rate**k in found.all_interval)
-            held["at"] += chance * (1 - (1 - rate) ** k in found.at_interval)
-        assert min(held.values()) >= 0.95
 
 
 @pytest.mark.parametrize("design", [Design(6, 1), Design(10, 3), Design(20, 3)])

@@ -99,9 +99,6 @@ def _add_run_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--keep-going", action="store_true", help="run the other cases if some cannot be read; exits 3 or 1, not 0"
     )
-    parser.add_argument(
-        "--update-golden", action="store_true", help="accept the results of this run as the new golden files"
-    )
 
 
 def _add_list_arguments(parser: Parser) -> None:

@@ -25,7 +25,6 @@ _FIXED_OPTIONS = (
     "record",
     "replay",
     "rate",
-    "update_golden",
     "timeout",
 )
 """Options that a resumed run must share with its beginning."""

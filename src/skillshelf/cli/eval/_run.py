@@ -21,8 +21,8 @@ from skillshelf.cli.eval._progress import make_progress
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError, ModelUnavailableError, RunStoppedError
-from skillshelf.evals import Case, Outcome, Plan, Run, make_plan
-from skillshelf.evals.check import bless, is_judge
+from skillshelf.evals import Case, Plan, Run, make_plan
+from skillshelf.evals.check import is_judge
 from skillshelf.evals.engine import (
     DEFAULT_PARALLEL,
     HOW_TO_PRICE,
@@ -299,8 +299,6 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
         if error.fix:
             advice = f"{error.fix}. {advice}"
         raise RunStoppedError(error.problem, f"{advice}.") from error
-    if args.update_golden:
-        outcomes = _update_golden_files(plan.cases, outcomes)
     return Run(
         id=folder.id,
         started=folder.started,
@@ -322,19 +320,6 @@ def _resume_command(folder: RunFolder, args: argparse.Namespace) -> str:
     if args.trust_workspace:
         words.append("--trust-workspace")
     return " ".join(words)
-
-
-def _update_golden_files(cases: Sequence[Case], outcomes: Sequence[Outcome]) -> tuple[Outcome, ...]:
-    """Store the results of this run as golden files and return the outcomes checked against them. Raises EvalError."""
-    try:
-        blessed = bless(cases, outcomes)
-    except OSError as error:
-        raise EvalError(f"--update-golden: {error.filename} cannot be written: {error.strerror}") from None
-    for path in blessed.written:
-        complain(f"skillshelf: {shown_path(path)} now holds the result of this run")
-    for sentence in blessed.left:
-        complain(f"skillshelf: {sentence}")
-    return blessed.outcomes
 
 
 def _report(

@@ -22,10 +22,10 @@ from skillshelf.evals.check._files import (
     file_exists,
     file_matches,
     file_unchanged,
+    golden,
     json_schema,
     table_equals,
 )
-from skillshelf.evals.check._golden import bless, golden
 from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
     is_reference_named,
@@ -48,7 +48,6 @@ __all__ = [
     "Check",
     "Command",
     "Verdict",
-    "bless",
     "command_run",
     "custom",
     "describe_work",

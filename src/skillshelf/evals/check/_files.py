@@ -1,6 +1,7 @@
-"""Checks of the files that a trial leaves in its workspace: their texts, their data, and tables in them."""
+"""Checks of the files that a trial leaves in its workspace, and comparisons with files stored beside the case."""
 
 import json
+import os
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -9,16 +10,16 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip_quote, list_items
+from skillshelf.evals._text import clip_quote, find_first_difference, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import _schema_search
-from skillshelf.evals.check._check import GivenPath, NonEmpty, Verdict, built_in
+from skillshelf.evals.check._check import GivenPath, NonEmpty, StoredPath, Verdict, built_in
 from skillshelf.evals.check._schema_search import find_fault
 from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, search_text
-from skillshelf.evals.check._stored import read_stored
 from skillshelf.evals.check._tables import find_table_difference, parse_table
 from skillshelf.text import clip
 
+MAX_STORED_FILE = 1024 * 1024
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -145,6 +146,48 @@ def table_equals(
         return Verdict(False, f"{path} is not a table: {error}")
     difference = find_table_difference(table, wanted, tolerance, any_order=any_order)
     return Verdict(not difference, f"{path}: {difference}" if difference else f"{path} has the rows of {expected}")
+
+
+@built_in(describe=lambda path, file: f"{path} for {file}" if file else path)
+def golden(trace: Trace, path: StoredPath, file: NonEmpty | None = None) -> Verdict:
+    """Check that the last answer, or a file of the workspace, equals the text stored in `path`.
+
+    Kinds of line endings and newlines at the end make no difference.
+    """
+    try:
+        stored = read_stored(path)
+    except (OSError, ValueError) as error:
+        return Verdict(False, error=f"{path} cannot be read: {error}.")
+
+    text: str | None = trace.answer
+    if file is not None:
+        text = trace.files[file].text if file in trace.files else None
+    if text is None:
+        return Verdict(False, f"there is no text file {file} to compare")
+    difference = find_first_difference(_normalize(text), _normalize(stored))
+    if difference is None:
+        return Verdict(True, f"it equals {path}")
+    ours = _show_line(difference.ours)
+    theirs = _show_line(difference.theirs)
+    return Verdict(False, f"line {difference.number} is {ours}; {path} has {theirs}")
+
+
+def _normalize(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+
+
+def _show_line(line: str | None) -> str:
+    return "the end" if line is None else repr(clip_quote(line))
+
+
+def read_stored(path: str) -> str:
+    """Return the text of a file beside a case. Raises OSError, or ValueError if it is too large or not text."""
+    # Without O_NONBLOCK, opening a named pipe would block forever.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        data = file.read(MAX_STORED_FILE + 1)
+    if len(data) > MAX_STORED_FILE:
+        raise ValueError(f"it is larger than {MAX_STORED_FILE // 1024} KiB")
+    return data.decode("utf-8-sig")
 
 
 def _find_text(trace: Trace, path: str) -> str | Verdict:

@@ -6,7 +6,7 @@ from typing import Any, Concatenate
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import _behavior, _files, _golden, _judge, _loading, _run  # noqa: F401  # they fill BUILT_IN
+from skillshelf.evals.check import _behavior, _files, _judge, _loading, _run  # noqa: F401  # they fill BUILT_IN
 from skillshelf.evals.check._check import BUILT_IN, Check, CheckKind, CheckResultValue, P, make_maker
 from skillshelf.text import clip, closest_names
 

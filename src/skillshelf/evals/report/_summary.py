@@ -15,7 +15,6 @@ from skillshelf.evals.stats import (
     Confusion,
     Counts,
     Coverage,
-    PassK,
     Rate,
     SkillContent,
     Spending,
@@ -26,15 +25,12 @@ from skillshelf.evals.stats import (
     count_confusion,
     exact_rate,
     flaky_share,
-    pass_k,
     score_triggers,
     settle,
     sum_spending,
 )
 
 ARMS: tuple[Arm, ...] = ("with", "without", "old")
-NUMBERS_OF_TRIES = (2, 3, 5, 10)
-"""The values of k for pass@k and pass^k."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,6 @@ class ArmSummary:
 
     counts: Counts
     rate: Rate
-    tries: tuple[PassK, ...]
     flaky: Rate | None
     """The share of repeated cases that passed sometimes and missed sometimes; None if no case was repeated."""
     spent: Spending
@@ -155,9 +150,9 @@ def summarize(run: Run, contents: Mapping[str, SkillContent] | None = None) -> S
         own_cases = [case for case in cases if case.info.skill == name]
         has_triggers = any(trial.skill == name for trial in triggers)
         score = score_triggers(name, triggers) if has_triggers else None
-        groups.append(_summarize_group(name, own_cases, run.repeats, score))
+        groups.append(_summarize_group(name, own_cases, score))
 
-    *skills, total = _correct_gains([*groups, _summarize_group("", cases, run.repeats)])
+    *skills, total = _correct_gains([*groups, _summarize_group("", cases)])
     return Summary(
         run=run,
         total=total,
@@ -237,15 +232,13 @@ def _summarize_case(info: CaseInfo, outcomes: Sequence[Outcome]) -> CaseSummary:
     return CaseSummary(info, arms)
 
 
-def _summarize_group(
-    name: str, cases: Sequence[CaseSummary], repeats: int, trigger: TriggerScore | None = None
-) -> Group:
+def _summarize_group(name: str, cases: Sequence[CaseSummary], trigger: TriggerScore | None = None) -> Group:
     live = [case for case in cases if case.info.live]
     arms: dict[Arm, ArmSummary] = {}
     for arm in ARMS:
         case_arms = [case.arms[arm] for case in live if arm in case.arms]
         if case_arms:
-            arms[arm] = _summarize_arm(case_arms, repeats)
+            arms[arm] = _summarize_arm(case_arms)
 
     main = {case.info.id: case.main.outcomes for case in live}
     skills = {case.info.id: case.info.skill for case in live}
@@ -272,16 +265,12 @@ def count_cases(cases: Iterable[CaseArm]) -> Counts:
     return total
 
 
-def _summarize_arm(cases: Sequence[CaseArm], repeats: int) -> ArmSummary:
+def _summarize_arm(cases: Sequence[CaseArm]) -> ArmSummary:
     pairs = [(case.counts.passed, case.counts.trials) for case in cases]
-    # The same cases for every k, if there are any without errors. Otherwise pass@3 could come out below pass@2.
-    complete = [(passed, trials) for passed, trials in pairs if trials >= repeats] or pairs
-    tries = [pass_k(k, complete) for k in sorted({*NUMBERS_OF_TRIES, repeats}) if 1 < k <= repeats]
     outcomes = [outcome for case in cases for outcome in case.outcomes]
     return ArmSummary(
         counts=sum((case.counts for case in cases), Counts()),
         rate=clustered_rate(pairs),
-        tries=tuple(result for result in tries if result),
         flaky=flaky_share(pairs),
         spent=sum_spending((outcome.usage, outcome.trace.seconds) for outcome in outcomes),
     )

@@ -90,11 +90,6 @@ def summary_line(summary: Summary) -> str:
 def _describe_live(arm: ArmSummary) -> list[str]:
     counts = arm.counts
     parts = [f"{counts.passed} of {count_noun(counts.trials, 'trial')} passed, {format_rate(arm.rate)}"]
-    if arm.tries:
-        most = arm.tries[-1]
-        at = f"pass@{most.k} {format_percent(most.at)} {format_interval(most.at_interval)}"
-        all_of = f"pass^{most.k} {format_percent(most.all)} {format_interval(most.all_interval)}"
-        parts.append(f"{at}, {all_of}")
     if arm.flaky and arm.flaky.passed:
         parts.append(f"{arm.flaky.passed} of {count_noun(arm.flaky.total, 'case')} flaky")
     if counts.errors:

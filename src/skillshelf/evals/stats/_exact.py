@@ -20,7 +20,7 @@ def mcnemar(only_base: int, only_new: int) -> float:
     return min(1.0, 2 * ways / (1 << number))
 
 
-def sign_flip(differences: Sequence[Fraction], max_additions: int = MAX_ADDITIONS) -> tuple[float, str]:
+def sign_flip(differences: Sequence[Fraction]) -> tuple[float, str]:
     """Return the p of the paired permutation test on per-case differences, and the method (Fisher 1935; Good 2005).
 
     If the arms did not differ, each case's difference could as well have had the other sign. The case is the unit, so
@@ -32,7 +32,7 @@ def sign_flip(differences: Sequence[Fraction], max_additions: int = MAX_ADDITION
     unit = lcm(*(value.denominator for value in differences))
     steps = [abs(int(value * unit)) for value in differences if value]
     observed = abs(int(sum(differences) * unit))
-    if len(differences) ** 2 * unit > max_additions:
+    if len(differences) ** 2 * unit > MAX_ADDITIONS:
         return _draw_signs(steps, observed), f"permutation test on cases, {DRAWS:,} draws"
 
     # ways[s] is the number of ways to choose cases whose differences, all taken as positive, add up to s. If exactly

@@ -43,7 +43,7 @@ class JudgeQuality:
     corrected_interval: Interval
 
 
-def measure_judge(verdicts: Iterable[JudgeVerdict], confidence: float = CONFIDENCE) -> JudgeQuality:
+def measure_judge(verdicts: Iterable[JudgeVerdict]) -> JudgeQuality:
     """Measure a judge by the verdicts that have a label, and correct the rate of all of its verdicts.
 
     The corrected rate is that of Rogan & Gladen (1978, American Journal of Epidemiology 107:71). Sentences about the
@@ -56,17 +56,17 @@ def measure_judge(verdicts: Iterable[JudgeVerdict], confidence: float = CONFIDEN
     labelled_false = [(verdict.case, not verdict.said) for verdict in labelled if not verdict.label]
     said_true = [(verdict.case, verdict.said) for verdict in all_verdicts]
 
-    sensitivity = _rate_by_case(labelled_true, confidence)
-    specificity = _rate_by_case(labelled_false, confidence)
+    sensitivity = _rate_by_case(labelled_true)
+    specificity = _rate_by_case(labelled_false)
     # Three intervals that all hold at once: each gets a third of the risk (Bonferroni).
-    shared = 1 - (1 - confidence) / 3
+    shared = 1 - (1 - CONFIDENCE) / 3
     return JudgeQuality(
-        agreement=_rate_by_case(agreement, confidence),
+        agreement=_rate_by_case(agreement),
         kappa=cohen_kappa(labelled),
         sensitivity=sensitivity,
         specificity=specificity,
-        said=_rate_by_case(said_true, confidence),
-        corrected=_correct(_rate_by_case(said_true, confidence).value, sensitivity.value, specificity.value),
+        said=_rate_by_case(said_true),
+        corrected=_correct(_rate_by_case(said_true).value, sensitivity.value, specificity.value),
         corrected_interval=_bound_corrected(
             _rate_by_case(said_true, shared).interval or _ANYTHING,
             _rate_by_case(labelled_true, shared).interval or _ANYTHING,
@@ -92,7 +92,7 @@ def cohen_kappa(labelled: Iterable[JudgeVerdict]) -> float | None:
     return (observed - by_chance) / (1 - by_chance)
 
 
-def _rate_by_case(results: Iterable[tuple[str, bool]], confidence: float) -> Rate:
+def _rate_by_case(results: Iterable[tuple[str, bool]], confidence: float = CONFIDENCE) -> Rate:
     totals: dict[str, int] = defaultdict(int)
     passed: dict[str, int] = defaultdict(int)
     for case, is_right in results:

@@ -60,7 +60,7 @@ class Difference:
         return "better" if self.value > 0 else "worse"
 
 
-def difference(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Difference | None:
+def difference(pairs: Sequence[Pair]) -> Difference | None:
     """Return the paired difference with its interval and p; None without pairs."""
     if not pairs:
         return None
@@ -75,7 +75,7 @@ def difference(pairs: Sequence[Pair], confidence: float = CONFIDENCE) -> Differe
         base=fmean(passed / total for passed, total in (pair.base for pair in pairs)),
         new=fmean(passed / total for passed, total in (pair.new for pair in pairs)),
         value=float(sum(differences) / len(pairs)),
-        interval=_invert_test(pairs, p, confidence),
+        interval=_invert_test(pairs, p),
         p=p,
         corrected_p=p,
         tests=1,
@@ -92,7 +92,7 @@ def correct_together(differences: Sequence[Difference]) -> list[Difference]:
     ]
 
 
-def _invert_test(pairs: Sequence[Pair], p: float, confidence: float) -> Interval:
+def _invert_test(pairs: Sequence[Pair], p: float) -> Interval:
     """Return the differences that the permutation test does not reject.
 
     Trials are counts, so cases can agree by luck: ten cases that pass once with and once without the skill do not prove
@@ -101,12 +101,12 @@ def _invert_test(pairs: Sequence[Pair], p: float, confidence: float) -> Interval
     """
     differences = [float(pair.difference) for pair in pairs]
     one_trial = 1 / fmean(total for pair in pairs for total in (pair.base[1], pair.new[1]))
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = _guarded_lower_end(differences, one_trial, tail)
     high = -_guarded_lower_end([-value for value in differences], one_trial, tail)
 
     # The test itself decides about 0: the additional case and the draws have no part in the verdict.
-    if p > 1 - confidence:
+    if p > 1 - CONFIDENCE:
         return Interval(min(low, 0.0), max(high, 0.0))
     if sum(differences) > 0:
         return Interval(max(low, 0.0), high)

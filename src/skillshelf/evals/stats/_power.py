@@ -13,6 +13,7 @@ from skillshelf.evals.stats._rates import CONFIDENCE
 
 POWER = 0.8
 MAX_MORE_RUNS = 10_000
+_NO_DIFFERENCE = f"no difference is seen: more runs will not settle it within {MAX_MORE_RUNS:,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class NeededRuns:
     text: str
 
 
-def settle(pairs: Sequence[Pair], tests: int = 1, limit: int = MAX_MORE_RUNS) -> NeededRuns | None:
+def settle(pairs: Sequence[Pair], tests: int = 1) -> NeededRuns | None:
     """Return the sample size at which the test would find the difference in four of five runs.
 
     `tests` is how many differences are looked at together: each must then be clearer. The variance of the cases'
@@ -44,14 +45,14 @@ def settle(pairs: Sequence[Pair], tests: int = 1, limit: int = MAX_MORE_RUNS) ->
     if p <= level:
         return NeededRuns(None, None, 0, "settled")
     if not value:
-        return NeededRuns(None, None, 0, f"no difference is seen: more runs will not settle it within {limit:,}")
+        return NeededRuns(None, None, 0, _NO_DIFFERENCE)
 
     trials = sum(pair.base[1] + pair.new[1] for pair in pairs)
     trials_per_case = trials / len(pairs)
     ways: list[str] = []
     costs: list[int] = []
 
-    repeats = _needed_repeats(pairs, value, level, limit)
+    repeats = _needed_repeats(pairs, value, level)
     if repeats is not None:
         cost = repeats * 2 * len(pairs) - trials
         ways.append(f"{repeats:,} repeats of these cases ({cost:,} more runs)")
@@ -60,13 +61,13 @@ def settle(pairs: Sequence[Pair], tests: int = 1, limit: int = MAX_MORE_RUNS) ->
     cases: int | None = None
     needed_cases = _needed_cases(pairs, value, level)
     cost = ceil(needed_cases * trials_per_case) - trials
-    if cost <= limit:
+    if cost <= MAX_MORE_RUNS:
         cases = needed_cases
         ways.append(f"{cases:,} cases in all ({cost:,} more runs)")
         costs.append(cost)
 
     if not ways:
-        return NeededRuns(None, None, 0, f"more runs will not settle it within {limit:,}")
+        return NeededRuns(None, None, 0, f"more runs will not settle it within {MAX_MORE_RUNS:,}")
     return NeededRuns(repeats, cases, min(costs), f"needs about {' or '.join(ways)}")
 
 
@@ -78,7 +79,7 @@ def _needed_cases(pairs: Sequence[Pair], value: float, level: float) -> int:
     return max(len(pairs) + 1, for_the_test, ceil(_cases_for(value, spread, level)))
 
 
-def _needed_repeats(pairs: Sequence[Pair], value: float, level: float, limit: int) -> int | None:
+def _needed_repeats(pairs: Sequence[Pair], value: float, level: float) -> int | None:
     """Return the repeats of each case; None if repeats cannot settle it.
 
     That is so with too few cases, with cases that differ too much, and without repeats yet to estimate the noise from.
@@ -93,7 +94,7 @@ def _needed_repeats(pairs: Sequence[Pair], value: float, level: float, limit: in
         return _cases_for(value, between_cases + noise / repeats, level) <= len(pairs)
 
     fewest = max(totals) + 1
-    most = (limit + sum(totals)) // (2 * len(pairs))
+    most = (MAX_MORE_RUNS + sum(totals)) // (2 * len(pairs))
     return _find_first(is_enough, fewest, most)
 
 

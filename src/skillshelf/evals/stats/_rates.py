@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from math import comb, pi, sqrt, tan
+from math import pi, sqrt, tan
 from statistics import NormalDist, fmean, stdev
 
 from skillshelf.agent.events import Usage
@@ -43,7 +43,7 @@ class Rate:
         return self.passed / self.total if self.total else None
 
 
-def exact_rate(passed: int, total: int, confidence: float = CONFIDENCE) -> Rate:
+def exact_rate(passed: int, total: int) -> Rate:
     """Return the rate of independent trials, such as the repeats of one case, with the interval of Clopper & Pearson.
 
     It holds the truth in at least 95% of runs, however few trials there are.
@@ -53,7 +53,7 @@ def exact_rate(passed: int, total: int, confidence: float = CONFIDENCE) -> Rate:
     if not total:
         return Rate(0, 0, None)
     observations = (Observation(1.0, times=passed), Observation(0.0, times=total - passed))
-    return Rate(passed, total, bound_mean(tuple(one for one in observations if one.times > 0), confidence))
+    return Rate(passed, total, bound_mean(tuple(one for one in observations if one.times > 0), CONFIDENCE))
 
 
 def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate:
@@ -74,7 +74,7 @@ def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDE
     return Rate(passed, total, bound_mean(observations, confidence))
 
 
-def flaky_share(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate | None:
+def flaky_share(cases: Iterable[tuple[int, int]]) -> Rate | None:
     """Return the share of cases, each `(passed, total)`, that passed sometimes and missed sometimes.
 
     Only cases with at least two trials can show it; None if there is none.
@@ -82,84 +82,7 @@ def flaky_share(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE
     repeated = [(passed, total) for passed, total in cases if total > 1]
     if not repeated:
         return None
-    return exact_rate(sum(0 < passed < total for passed, total in repeated), len(repeated), confidence)
-
-
-def pass_at(k: int, passed: int, total: int) -> float:
-    """Return the chance that one of k tries passes, unbiased (Chen et al. 2021, arXiv:2107.03374, equation 1)."""
-    _check_tries(k, passed, total)
-    return 1 - comb(total - passed, k) / comb(total, k)
-
-
-def pass_all(k: int, passed: int, total: int) -> float:
-    """Return the chance that all of k tries pass, "pass^k", unbiased (Yao et al. 2024, tau-bench, arXiv:2406.12045)."""
-    _check_tries(k, passed, total)
-    return comb(passed, k) / comb(total, k)
-
-
-@dataclass(frozen=True, slots=True)
-class PassK:
-    """pass@k and pass^k, as means over the cases that had at least k trials."""
-
-    k: int
-    at: float
-    """The chance that one of k tries passes."""
-    at_interval: Interval
-    all: float
-    """The chance that all of k tries pass."""
-    all_interval: Interval
-    cases: int
-
-
-def pass_k(k: int, cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> PassK | None:
-    """Return pass@k and pass^k over cases, each `(passed, total)`; None if no case had k trials without an error.
-
-    Each case is one observation, as in `clustered_rate`.
-    """
-    enough = [(passed, total) for passed, total in cases if total >= k]
-    if not enough:
-        return None
-    at = [pass_at(k, passed, total) for passed, total in enough]
-    all_of = [pass_all(k, passed, total) for passed, total in enough]
-    return PassK(
-        k=k,
-        at=fmean(at),
-        at_interval=_interval_of_mean(at, confidence),
-        all=fmean(all_of),
-        all_interval=_interval_of_mean(all_of, confidence),
-        cases=len(enough),
-    )
-
-
-def pass_k_of_case(k: int, passed: int, total: int, confidence: float = CONFIDENCE) -> PassK:
-    """Return pass@k and pass^k of one case itself, not of cases like it.
-
-    Its tries are independent with one chance p. All k of them pass with the chance p^k, which rises with p, so the ends
-    of Clopper & Pearson's interval for p, carried through, hold the truth as surely as for p; pass@k likewise.
-    """
-    interval = exact_rate(passed, total, confidence).interval
-    if interval is None:
-        raise ValueError("a case without trials gives no estimate")
-    low = interval.low
-    high = interval.high
-    return PassK(
-        k=k,
-        at=pass_at(k, passed, total),
-        at_interval=Interval(1 - (1 - low) ** k, 1 - (1 - high) ** k),
-        all=pass_all(k, passed, total),
-        all_interval=Interval(low**k, high**k),
-        cases=1,
-    )
-
-
-def _interval_of_mean(values: Sequence[float], confidence: float) -> Interval:
-    counted = sorted(Counter(values).items())
-    return bound_mean(tuple(Observation(value, times=times) for value, times in counted), confidence)
-
-
-def _check_tries(k: int, passed: int, total: int) -> None:
-    if not 0 <= passed <= total or not 1 <= k <= total:
-        raise ValueError(f"{passed} passes of {total} trials give no estimate for {k} tries")
+    return exact_rate(sum(0 < passed < total for passed, total in repeated), len(repeated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +136,14 @@ class Mean:
     cases: int
 
 
-def mean(values: Sequence[float], confidence: float = CONFIDENCE) -> Mean | None:
+def mean(values: Sequence[float]) -> Mean | None:
     """Return the mean over cases, which are independent, with Student's t interval (Student 1908, Biometrika 6:1)."""
     if not values:
         return None
     middle = fmean(values)
     if len(values) < 2:
         return Mean(middle, None, 1)
-    reach = student_quantile((1 + confidence) / 2, len(values) - 1) * stdev(values) / sqrt(len(values))
+    reach = student_quantile((1 + CONFIDENCE) / 2, len(values) - 1) * stdev(values) / sqrt(len(values))
     return Mean(middle, Interval(middle - reach, middle + reach), len(values))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._rates import CONFIDENCE, Rate, clustered_rate
+from skillshelf.evals.stats._rates import Rate, clustered_rate
 
 NONE = ""
 """The column of trials that loaded nothing."""
@@ -101,7 +101,7 @@ def count_confusion(trials: Sequence[TriggerTrial]) -> Confusion:
     return Confusion(tuple(rows), tuple(columns), dict(counts), dict(totals))
 
 
-def score_triggers(skill: str, trials: Sequence[TriggerTrial], confidence: float = CONFIDENCE) -> TriggerScore:
+def score_triggers(skill: str, trials: Sequence[TriggerTrial]) -> TriggerScore:
     """Return the precision, recall and F1 of a skill, each with an interval over cases.
 
     A query for another skill that loads this one counts against its precision, even if the other was loaded too. A
@@ -123,16 +123,16 @@ def score_triggers(skill: str, trials: Sequence[TriggerTrial], confidence: float
         if should_load or did_load:
             jaccard[trial.case].append(should_load and did_load)
 
-    share = _rate_by_case(jaccard, confidence)
+    share = _rate_by_case(jaccard)
     f1 = None if share.value is None else _f1_of(share.value)
     f1_interval = None
     if share.interval:
         f1_interval = Interval(_f1_of(share.interval.low), _f1_of(share.interval.high))
-    return TriggerScore(skill, _rate_by_case(precision, confidence), _rate_by_case(recall, confidence), f1, f1_interval)
+    return TriggerScore(skill, _rate_by_case(precision), _rate_by_case(recall), f1, f1_interval)
 
 
-def _rate_by_case(cases: Mapping[str, Sequence[bool]], confidence: float) -> Rate:
-    return clustered_rate([(sum(hits), len(hits)) for hits in cases.values()], confidence)
+def _rate_by_case(cases: Mapping[str, Sequence[bool]]) -> Rate:
+    return clustered_rate([(sum(hits), len(hits)) for hits in cases.values()])
 
 
 def _f1_of(jaccard: float) -> float:

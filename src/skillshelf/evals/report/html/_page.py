@@ -23,7 +23,7 @@ from skillshelf.evals.report._versus import Versus
 from skillshelf.evals.report.html._environment import embed_json, find_script, find_style, hash_source, make_environment
 from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
 from skillshelf.evals.report.html._trials import list_trials
-from skillshelf.evals.stats import Counts, pass_k_of_case
+from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table
 from skillshelf.text import count_noun
 
@@ -62,8 +62,6 @@ def render_page(summary: Summary) -> str:
             summary_line=summary_line(summary),
             cards=_make_cards(summary.total),
             rates=rate_rows(summary),
-            tries=_tries_table(summary),
-            all_tries=_tries_table(summary, is_full=True),
             flaky=_flaky_table(summary),
             tables=page_tables(summary),
             pairs=[plot_pairs(versus) for versus in summary.total.versus],
@@ -128,21 +126,6 @@ def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Car
     return cards
 
 
-def _tries_table(summary: Summary, *, is_full: bool = False) -> Table:
-    """Return pass@k and pass^k for each arm, for the largest k or for all; no rows if no case was repeated."""
-    rows = []
-    for label, group in labelled_groups(summary):
-        for arm, numbers in group.arms.items():
-            link = link_rate(skill_of(group, summary), arm)
-            for tries in numbers.tries if is_full else numbers.tries[-1:]:
-                at = Cell(f"{format_percent(tries.at)} {format_interval(tries.at_interval)}", link=link)
-                all_of = Cell(f"{format_percent(tries.all)} {format_interval(tries.all_interval)}", link=link)
-                rows.append((label, arm, str(tries.k), at, all_of))
-
-    titles = ("skill", "arm", "k", "pass@k: one of k passes", "pass^k: all k pass")
-    return Table("Several tries of cases like these, with 95% intervals", [Column(title) for title in titles], rows)
-
-
 def _flaky_table(summary: Summary) -> Table:
     """Return the cases that passed sometimes and missed sometimes, the least reliable first."""
     flaky = [
@@ -155,15 +138,13 @@ def _flaky_table(summary: Summary) -> Table:
     rows = []
     for info, arm, counts, rate in flaky[:MAX_FLAKY]:
         link = link_trials(case=info.id, arms=(arm,), statuses=COUNTED)
-        twice = pass_k_of_case(2, counts.passed, counts.trials)
-        all_of = f"{format_percent(twice.all)} {format_interval(twice.all_interval)}"
         passed = Cell(f"{counts.passed} of {counts.trials}", link=link)
-        rows.append((info.label, arm, passed, format_rate(rate), all_of))
+        rows.append((info.label, arm, passed, format_rate(rate)))
 
     notes = []
     if len(flaky) > MAX_FLAKY:
         notes.append(f"the first {MAX_FLAKY} of {len(flaky)}")
-    titles = ("case", "arm", "passed", "rate of this case [95%]", "two tries both pass [95%]")
+    titles = ("case", "arm", "passed", "rate of this case [95%]")
     return Table("Flaky cases: they passed sometimes", [Column(title) for title in titles], rows, notes)
 
 

@@ -19,6 +19,8 @@ from skillshelf.tables import Cell, Column, Table
 
 MAX_PAIRS = 60
 SHADES = 8
+MIN_SKILLS_PLOTTED = 3
+"""Of one or two skills, the tables say the same in fewer words."""
 GAIN_TICKS = (-1, -0.5, 0, 0.5, 1)
 
 
@@ -138,11 +140,11 @@ def plot_costs(summary: Summary) -> CostPlot | None:
     """Plot cost against gain: in money if every price is known, else in tokens."""
     is_priced = _is_priced(summary)
     costs = _measure_costs(summary, is_priced)
-    if not costs:
+    if len(costs) < MIN_SKILLS_PLOTTED:
         return None
 
     amounts = [cost.amount for cost in costs]
-    widest = max([abs(amount) for amount in amounts] + [1e-9])
+    widest = max(1e-9, *map(abs, amounts))
     scale = _Scale(least=min(0.0, *amounts) * 1.15, most=widest * 1.15)
     points = []
     for cost in costs:
