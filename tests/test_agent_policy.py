@@ -89,10 +89,10 @@ def test_a_refused_write_changes_nothing_and_the_model_learns_of_it(tmp_path: Pa
     events = say(core, "change it")
     (result,) = of(events, ToolReturned)
     assert not result.ok
-    assert "did not allow" in result.text
+    assert "denied this call" in result.text
     assert path.read_text() == before
     assert of(events, SkillsReloaded) == []
-    assert "did not allow" in requests(core)[1].text
+    assert "denied this call" in requests(core)[1].text
 
 
 def test_without_a_way_to_ask_a_call_is_refused(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_refusal_with_a_reason_reaches_the_model(tmp_path: Path) -> None:
     terminal.send("r")
     terminal.expect("What should the model know?")
     terminal.send("use pnpm instead\r")
-    terminal.expect("The user refused this call of run_command: use pnpm instead")
+    terminal.expect("The user denied this call to 'run_command': use pnpm instead")
     terminal.expect("With pnpm, then.")
     terminal.expect("›")
     terminal.send("\x04")

@@ -16,6 +16,7 @@ from skillshelf.agent import WorkspaceSkills
 from skillshelf.choices import CHOICES, choices_file, load_choices, save_choice
 from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SettingsError
+from skillshelf.explain import explain_unavailable
 from skillshelf.listing import Entry, Shortened, parse
 from skillshelf.sources import ObjectSource
 
@@ -256,11 +257,15 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     assert {skill["name"]: skill["marks"] for skill in json.loads(run("list", "--json")[1])["skills"]}["sql"] == ["off"]
     code, out, _ = run("why", "sql")
     assert (code, out.splitlines()[0]) == (1, "sql is off.")
-    assert "you switched it off: `skillshelf set sql auto` switches it on" in out
-    assert "you set it to name: `skillshelf set pdf auto` undoes that" in run("why", "pdf")[1]
+    assert "you turned it off (`skillshelf set sql auto` turns it on)" in out
+    assert "as you chose (`skillshelf set pdf auto` shows its description)" in run("why", "pdf")[1]
     assert "<skill_names>pdf</skill_names>" in run("listing")[1]
     assert "sql" not in run("search", "review queries")[1]
-    hidden = (1, "", "skillshelf: The skill 'sql' is off. `skillshelf set sql auto` switches it on.\n")
+    hidden = (
+        1,
+        "",
+        "skillshelf: The skill 'sql' isn't available: you turned it off. Fix: `skillshelf set sql auto` turns it on.\n",
+    )
     assert run("show", "sql") == hidden
     assert run("set", "sql", "auto")[1] == "Your choice for sql is removed: its author decides again how it is shown.\n"
     assert run("show", "sql")[0] == 0
@@ -316,8 +321,7 @@ def test_the_chat_sets_choices_and_obeys_them(file: Path, tmp_path: Path, write:
     off = chat(*options, "-p", "/skills:pdf the form", cwd=tmp_path)
     assert (off.returncode, off.stdout) == (1, "")
     assert off.stderr == (
-        "skillshelf: You switched the skill 'pdf' off. To switch it on: /skills set pdf auto, or "
-        "`skillshelf set pdf auto` in a terminal.\n"
+        "skillshelf: The skill 'pdf' isn't available: you turned it off. Fix: `/skills set pdf auto` turns it on.\n"
     )
     assert chat(*options, "-p", "/skills set pdf auto", cwd=tmp_path).returncode == 0
     assert chat(*options, "-p", "/skills:pdf", cwd=tmp_path).returncode == 0
@@ -330,5 +334,5 @@ def test_a_skill_that_is_off_is_named_as_such_whichever_name_leads_to_it(tmp_pat
     write("pdf")
     skills = WorkspaceSkills(str(tmp_path), choices={"pdf@project": "off"})
     for name in ("pdf", "pdf@project"):
-        assert "/skills set pdf@project auto" in str(skills.explain_unavailable(name))
-    assert skills.explain_unavailable("sql") is None
+        assert "/skills set pdf@project auto" in str(explain_unavailable(skills.shelf, name, "/skills"))
+    assert explain_unavailable(skills.shelf, "sql") is None

@@ -148,7 +148,7 @@ def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
             "pdf  project  2  [shadowed] The old one.",
             "secret  project  2  [manual] For people.",
             "",
-            "4 skills wait for your review before the agent uses them: run `skillshelf trust`",
+            "4 skills are waiting for your review, and can't be used until then: run `skillshelf trust`",
             "1 error, 1 warning, 1 note: run `skillshelf check`",
         ]
     )
@@ -213,7 +213,8 @@ Fill in PDF forms.
 
 source         project
 location       skills/pdf/SKILL.md
-review         it waits for your review: the agent does not use it until you run `skillshelf trust`
+review         it's waiting for your review, and the agent doesn't use it until then \
+(`skillshelf trust` shows it and asks)
 instructions   5 tokens, 17 bytes
 
 Load `forms.md`.

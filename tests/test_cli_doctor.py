@@ -115,7 +115,7 @@ def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..
 
 def test_skills_that_wait_for_review_are_a_note(run: Run, write: Callable[..., Path]) -> None:
     write("skills/pdf")
-    assert remarks(run, "trust")[-1] == ("note", "1 skill waits for your review before the agent uses it")
+    assert remarks(run, "trust")[-1] == ("note", "1 skill is waiting for your review, and can't be used until then")
 
 
 def test_a_repository_of_ones_own_is_shown(run: Run, write: Callable[..., Path], tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_skills_are_counted_by_place(run: Run, write: Callable[..., Path]) -> No
 def test_skills_that_wait_for_review_come_first(run: Run, write: Callable[..., Path]) -> None:
     write("skills/pdf")
     out = run()[1]
-    assert "1 skill waits for your review" in out
+    assert "1 skill is waiting for your review" in out
     assert commands(out)[0] == "trust"
 
 
@@ -77,9 +77,9 @@ def test_suggestions_are_for_the_folder_that_was_given(run: Run, write: Callable
 
 def test_one_skill_and_several_files_wait_in_good_english(run: Run, write: Callable[..., Path], tmp_path: Path) -> None:
     write("skills/pdf")
-    assert "1 skill waits for your review before the agent uses it\n" in run()[1]
+    assert "1 skill is waiting for your review, and can't be used until then\n" in run()[1]
     (tmp_path / "AGENTS.md").write_text("Use tabs.\n")
-    assert "1 skill and AGENTS.md wait for your review before the agent uses them\n" in run()[1]
+    assert "1 skill and AGENTS.md are waiting for your review, and can't be used until then\n" in run()[1]
 
 
 def test_a_hundred_places_fit_on_a_screen(run: Run, write: Callable[..., Path]) -> None:

@@ -32,8 +32,9 @@ def test_why_describes_a_skill_on_the_shelf(run: Run, write: Write) -> None:
 pdf is on the shelf.
 
 taken: skills/pdf/SKILL.md (project)
-  - in the listing in full
-  - it waits for your review: the agent does not use it until you run `skillshelf trust`
+  - the listing shows its instructions
+  - it's waiting for your review, and the agent doesn't use it until then \
+(`skillshelf trust` shows it and asks)
 
 searched: . (the folder you are in, which is not part of a repository)
 """,
@@ -50,7 +51,9 @@ def test_why_suggests_names_for_an_unknown_skill(run: Run, write: Write) -> None
             1,
             """\
 pfd is not on the shelf.
-Did you mean pdf?
+
+missing: no skill of that name is on the shelf
+  fix: did you mean pdf?
 
 searched: . (the folder that was given)
 """,
@@ -147,14 +150,16 @@ def test_why_reports_a_skill_hidden_from_the_model(run: Run, write: Write) -> No
     """Manual disclosure hides it."""
     path = write("skills/pdf")
     path.write_text(path.read_text().replace("description", "disclosure: manual\ndescription"))
-    assert "hidden from the model: its disclosure is manual" in reasons(run, "pdf")
+    assert "its disclosure is manual: the model doesn't see it" in reasons(run, "pdf")
 
 
 def test_why_reports_a_skill_too_long_for_full_disclosure(run: Run, write: Write) -> None:
     """Its author requested full disclosure, so the answer gives the reason."""
     path = write("skills/pdf", body="many words here " * 4000)
     path.write_text(path.read_text().replace("description", "disclosure: always\ndescription"))
-    assert "its instructions do not fit into the budget of 4,000 tokens" in reasons(run, "pdf")
+    assert "should be shown because its disclosure is `always`, but don't fit into the budget of 4,000" in reasons(
+        run, "pdf"
+    )
 
 
 def test_why_reports_the_effect_of_the_budget(run: Run, write: Write) -> None:
@@ -162,24 +167,23 @@ def test_why_reports_the_effect_of_the_budget(run: Run, write: Write) -> None:
     for number in range(60):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 15)
     text = reasons(run, "skill-7")
-    assert "in the listing with its description" in text
-    assert "shortened there by the budget of 4,000 tokens" in text
+    assert "the budget of 4,000 tokens has room for the beginning of its description only" in text
     for number in range(60, 1500):
         write(f"skill-{number}")
-    assert "left out of the listing by the budget of 4,000 tokens; search_skills finds it" in reasons(run, "skill-999")
+    assert "the listing leaves it out: the budget of 4,000 tokens has no room for its name" in reasons(run, "skill-999")
 
 
 def test_why_follows_the_settings(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's budget and form of the listing decide what the model sees of a skill, not the defaults."""
     for number in range(20):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 3)
-    assert "in the listing in full" in reasons(run, "skill-7").splitlines()[2]
+    assert "the listing shows its instructions" in reasons(run, "skill-7").splitlines()[2]
     monkeypatch.setenv("SKILLSHELF_BUDGET", "150")
-    assert "left out of the listing by the budget of 150 tokens" in reasons(run, "skill-7")
+    assert "the listing leaves it out: the budget of 150 tokens" in reasons(run, "skill-7")
     monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "catalog")
-    assert "in the listing with its description; the instructions are loaded on demand" in reasons(run, "skill-7")
+    assert "the listing shows its description" in reasons(run, "skill-7")
     monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "full")
-    assert "in the listing in full, like all skills: your settings have `disclosure` full" in reasons(run, "skill-7")
+    assert "the listing shows its instructions" in reasons(run, "skill-7")
 
 
 def test_why_does_not_follow_a_link_out_of_the_workspace(

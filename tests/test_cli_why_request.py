@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skillshelf import DirectorySource, Shelf
-from skillshelf.standing import explain_standing
+from skillshelf.explain import explain_request
 from skillshelf.trust import Trust, TrustedSource
 
 Run = Callable[..., tuple[int, str, str]]
@@ -146,9 +146,9 @@ def test_the_agents_shelf_explains_a_skill_that_waits_for_review(write: Write, t
     """There, the skill is not in the catalog at all."""
     write("skills/deploy", "Ship the site.")
     shelf = Shelf([TrustedSource(DirectorySource(tmp_path, "project"), Trust.open())])
-    standing = explain_standing(shelf, "deploy", "ship the site")
-    assert [obstacle.code for obstacle in standing.obstacles] == ["unreviewed"]
-    assert not standing.comes_up
+    explanation = explain_request(shelf, "deploy", "ship the site")
+    assert [obstacle.code for obstacle in explanation.reasons] == ["unreviewed"]
+    assert not explanation.comes_up
 
 
 def test_a_shadowed_skill_is_found_by_search_alone(run: Run, write: Write, write_own: WriteOwn) -> None:
@@ -174,7 +174,7 @@ def test_a_skill_without_a_word_of_the_request_does_not_match(run: Run, write_ow
     assert codes(run, "deploy", "tax")[0] in ("no-match", "below-threshold")
     code, out, _ = run("why", "deploy", "--for", "tax")
     assert code == 0
-    assert out.startswith("deploy is in the listing, but a search for 'tax' does not find it.\n")
+    assert out.startswith("deploy is in the listing, but a search for 'tax' doesn't find it.\n")
 
 
 def test_the_listing_is_measured_with_the_users_budget(run: Run, write_own: WriteOwn) -> None:
@@ -209,7 +209,10 @@ def test_a_shortened_description_names_the_words_that_are_cut(run: Run, write_ow
         write_own(f"skill-{number:02}", f"Handles texts. {filler * 4} Knows topic{number}.", "Do it.\n" * 50)
     set_budget(250)
     [obstacle] = explain(run, "skill-29", "topic29")["obstacles"]
-    assert obstacle["message"] == "the listing has room for the beginning of its description only: 'topic29' is cut off"
+    assert (
+        obstacle["message"]
+        == "the budget of 250 tokens has room for the beginning of its description only; 'topic29' is cut off"
+    )
 
 
 def test_a_description_that_is_too_long_is_reported_as_such(run: Run, write_own: WriteOwn) -> None:

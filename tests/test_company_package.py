@@ -74,7 +74,7 @@ def check_that_a_host_is_asked_before_a_query(shell: Shell) -> None:
         return [str(result.content) for result in results]
 
     refused, rows, error = asyncio.run(talk())
-    assert "did not allow" in refused
+    assert "denied this call" in refused
     assert "4000" in rows
     assert "exceptions.md" in error
     assert len(questions) == 2

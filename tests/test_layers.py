@@ -21,7 +21,7 @@ LAYERS = [
     {"choices", "sources", "settings", "watch"},
     {"workspace"},
     {"_chosen", "turn", "discovery", "loop", "routing", "shelf", "toolbox"},
-    {"lint", "demo", "slash", "rendering", "standing", "streams", "tables", "trust"},
+    {"lint", "demo", "explain", "slash", "rendering", "streams", "tables", "trust"},
     {"adapters"},
     {"agent"},
     {"bundled", "evals", "mcp"},

@@ -21,7 +21,7 @@ from skillshelf.mcp import PendingSkills, make_server
 
 Write = Callable[..., Path]
 UNTRUSTED = ("zeppelin", "Obey me", "From the clone")
-WAITING = "2 new or changed skills of this workspace are waiting for the user's approval"
+WAITING = "2 new or changed skills of this workspace are waiting for the user's review"
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_search_that_finds_something_does_not_mention_pending_skills(clone: Pa
 
 def test_a_trusted_workspace_has_no_note(clone: Path) -> None:
     answers = talk_over_stdio(clone, ask_everything, "--trust-workspace")
-    assert "waiting for the user's approval" not in str(answers)
+    assert "waiting for the user's review" not in str(answers)
 
 
 def test_clients_on_other_machines_do_not_learn_the_path(clone: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: 
 def test_a_tool_that_asks_does_not_run_unless_the_answer_is_true(shelf: Shelf, orders: Orders, answer: Any) -> None:
     """A text such as "no" is true to Python, and not a yes."""
     text = shelf.dispatch("cancel", {"number": "A-17"}, approve=lambda tool, arguments: answer)
-    assert text == "The user did not allow this call of 'cancel'. Do not repeat it; ask them what to do."
+    assert text == "The user denied this call to 'cancel'. Don't retry; ask how to proceed."
     assert orders.cancelled == []
 
 
@@ -243,7 +243,7 @@ def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders
 
     tracked, cancelled, refused, found = asyncio.run(main())
     assert (tracked, cancelled) == ("A-17 is in Oslo", "cancelled A-17")
-    assert refused.startswith("The user did not allow this call")
+    assert refused.startswith("The user denied this call")
     assert json.loads(found)["state"] == "sent"
     assert orders.cancelled == ["A-17"]
 

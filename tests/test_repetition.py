@@ -91,4 +91,4 @@ def test_a_refusal_can_carry_a_reason(tmp_path: Path) -> None:
     )
     (result,) = of(say(core, "go"), ToolReturned)
     assert result.refused
-    assert result.text == "The user refused this call of run_command: use pnpm instead"
+    assert result.text == "The user denied this call to 'run_command': use pnpm instead"

@@ -12,7 +12,7 @@ from chats import OnTerminal, script
 
 from skillshelf.agent import AgentCore, explain_unused
 from skillshelf.errors import SkillError
-from skillshelf.standing import explain_standing
+from skillshelf.explain import explain_request
 from skillshelf.testing import ScriptedModel, call
 from skillshelf.trust import Trust
 
@@ -29,14 +29,14 @@ def skills(write: Write, tmp_path: Path) -> Path:
 
 
 def codes(core: AgentCore, name: str, request: str = "") -> list[str]:
-    return [obstacle.code for obstacle in explain_unused(core, name, request).standing.obstacles]
+    return [reason.code for reason in explain_unused(core, name, request).explanation.reasons]
 
 
 def test_a_skill_that_was_offered_and_not_loaded_was_ignored(skills: Path) -> None:
     core = agent(skills, "I did it myself.")
     say(core, "fill in this form")
     unused = explain_unused(core, "pdf-forms")
-    assert unused.standing.request == "fill in this form"
+    assert unused.explanation.request == "fill in this form"
     assert not unused.is_loaded
     assert "offered and ignored" in unused.verdict
 
@@ -55,7 +55,7 @@ def test_the_same_answer_as_the_command_line_gives(skills: Path) -> None:
     core.skills.approve(core.skills.pending)
     say(core, "check the migration")
     unused = explain_unused(core, "pdf-forms")
-    assert unused.standing == explain_standing(core.shelf, "pdf-forms", "check the migration", listing=core.listing)
+    assert unused.explanation == explain_request(core.shelf, "pdf-forms", "check the migration", listing=core.listing)
     assert codes(core, "pdf-forms")[0] == "no-match"
 
 
@@ -66,7 +66,7 @@ def test_a_skill_that_does_not_fit_in_the_listing_was_not_seen(write: Write, tmp
     core.load_skills(tmp_path)
     say(core, "handle matter number 3")
     hidden = next(name for name in core.shelf.catalog if core.listing.level_of(name) is None)
-    assert "it is not in the listing" in explain_unused(core, hidden).verdict
+    assert "it isn't in the listing" in explain_unused(core, hidden).verdict
     assert "left-out" in codes(core, hidden)
 
 
@@ -80,13 +80,6 @@ def test_a_skill_that_waits_for_review_or_is_off_could_not_be_used(skills: Path)
     say(trusting, "fill in this form")
     assert codes(trusting, "pdf-forms") == ["off"]
     assert "unreviewed" not in codes(trusting, "sql-review", "review this migration")
-
-
-def test_a_name_that_does_not_exist_gets_the_nearest_one(skills: Path) -> None:
-    core = agent(skills, "Fine.")
-    say(core, "fill in this form")
-    (obstacle,) = explain_unused(core, "pdf-form").standing.obstacles
-    assert (obstacle.code, obstacle.fix) == ("missing", "did you mean pdf-forms?")
 
 
 def test_there_must_be_a_request(skills: Path) -> None:

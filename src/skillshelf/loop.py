@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from skillshelf.discovery import all_tools
 from skillshelf.errors import PolicyError, SkillError
 from skillshelf.results import text_of
-from skillshelf.tools import Tool, describe_unknown_tool, parse_arguments, typed_errors
+from skillshelf.tools import Tool, describe_denial, describe_unknown_tool, parse_arguments, typed_errors
 from skillshelf.turn import current_turn_of, use_turn
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _check_answer(tool: Tool, answer: object) -> bool:
     if answer is None and tool.permission != "ask":
         return False
     if answer is not True:
-        raise PolicyError(f"The user did not allow this call of {tool.name!r}. Do not repeat it; ask them what to do.")
+        raise PolicyError(describe_denial(tool.name))
     return True
 
 

@@ -87,6 +87,13 @@ class Tool:
         return self.method(**converted)
 
 
+def describe_denial(tool: str, reason: str = "") -> str:
+    """Say that the user denied a call, to the model: one sentence wherever the question was asked."""
+    if reason:
+        return f"The user denied this call to {tool!r}: {reason}"
+    return f"The user denied this call to {tool!r}. Don't retry; ask how to proceed."
+
+
 def describe_unknown_tool(name: str, names: Iterable[str]) -> str:
     """Return the answer for a model that called a tool which does not exist."""
     return f"There is no tool {name[:200]!r}. The tools: {', '.join(names)}."

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -114,6 +115,16 @@ def choose_workspace(root: str | os.PathLike[str] | Workspace | None) -> Workspa
     if isinstance(root, Workspace):
         return root
     return Workspace.exactly(root)
+
+
+def relative(path: str) -> str:
+    """Return a path relative to the current folder if it is in the workspace around it, otherwise the path itself."""
+    return workspace_around(os.path.realpath(os.curdir)).relative(path)
+
+
+@cache
+def workspace_around(folder: str) -> Workspace:
+    return find_workspace(folder)
 
 
 def _find_start(start: str | os.PathLike[str] | None) -> str:

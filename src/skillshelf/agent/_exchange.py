@@ -53,6 +53,7 @@ from skillshelf.errors import (
     SkillNotFoundError,
     error_code,
 )
+from skillshelf.explain import explain_unavailable
 from skillshelf.slash import apply_message
 from skillshelf.text import count_noun
 from skillshelf.turn import Turn, current_turn
@@ -387,7 +388,7 @@ class Exchange:
         try:
             skill = core.shelf.catalog.find(name).descriptor
         except SkillNotFoundError:
-            reason = core.skills.explain_unavailable(name)
+            reason = explain_unavailable(core.shelf, name, "/skills")
             if reason:
                 raise reason from None
             raise

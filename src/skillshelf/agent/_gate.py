@@ -35,6 +35,7 @@ from skillshelf.errors import (
     TrustError,
 )
 from skillshelf.files import FileChanged
+from skillshelf.tools import describe_denial
 
 if TYPE_CHECKING:
     from skillshelf.agent._exchange import Exchange
@@ -145,7 +146,7 @@ class Gate(AbstractCapability[Any]):
             raise RepeatedCallError(f"{repetition} The turn was stopped. Say what to do instead.")
         exchange.calls.clear()
         if isinstance(answer, Refusal):
-            return ToolDenied(f"{repetition} The user refused another one: {answer.reason}")
+            return ToolDenied(f"{repetition} {describe_denial(tool, answer.reason)}")
         return None
 
     async def _run_command(self, ctx: RunContext[Any], args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
@@ -325,9 +326,9 @@ class Gate(AbstractCapability[Any]):
                 "everything.)"
             )
         if isinstance(answer, Refusal):
-            return ToolDenied(f"The user refused this call of {tool}: {answer.reason}")
+            return ToolDenied(describe_denial(tool, answer.reason))
         if answer == "no":
-            return ToolDenied(f"The user did not allow this call of {tool}. Do not repeat it; ask what to do instead.")
+            return ToolDenied(describe_denial(tool))
         if answer == "always" and question.can_be_lasting:
             exchange.policy.allow_always(tool, question.subject)
         if answer == "rule" and question.offered_rule is not None:

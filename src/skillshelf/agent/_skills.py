@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillshelf.agent._guidance import ProjectGuidance
 from skillshelf.agent._mentions import find_mentioned
 from skillshelf.descriptor import Choice, Delta, Diagnostic
-from skillshelf.errors import SkillError, SourceError, TrustError
+from skillshelf.errors import SourceError, TrustError
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
@@ -214,23 +214,6 @@ class WorkspaceSkills:
         place = fault.path.removeprefix(f"{self.root}/")
         fix = f" Fix: {fault.fix}." if fault.fix else ""
         return f"{place} cannot be used as it is: {fault.message.rstrip('.')}.{fix}"
-
-    def explain_unavailable(self, name: str) -> SkillError | None:
-        """Return why a skill that is not on the shelf cannot be used; None if there is no such skill here."""
-        for candidate in self.shelf.off:
-            skill = candidate.descriptor
-            if name in (skill.name, skill.qualified):
-                key = self.shelf.choice_key(skill)
-                return SkillError(
-                    f"You switched the skill {name!r} off. To switch it on: /skills set {key} auto, or "
-                    f"`skillshelf set {key} auto` in a terminal."
-                )
-        if any(pending.name == name for pending in self.pending):
-            return TrustError(f"Skill {name!r} awaits your review: /skills trust, or `skillshelf trust` in a terminal.")
-        for fault in self.unusable:
-            if os.path.basename(os.path.dirname(fault.path)) == name:
-                return SkillError(self._describe_fault(fault))
-        return None
 
     def describe_reload(self, delta: Delta) -> str:
         """Say in a line or two what a reload changed, and what still waits for the user."""

@@ -9,8 +9,7 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from skillshelf.agent.sessions import loaded_skills, typed_text
 from skillshelf.errors import SkillError
-from skillshelf.listing import Level
-from skillshelf.standing import Standing, explain_standing
+from skillshelf.explain import RequestExplanation, explain_request
 
 if TYPE_CHECKING:
     from skillshelf.agent._core import AgentCore
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """How a skill stands with a request of this conversation, and what became of it."""
+    """Whether a skill comes up for a request of this conversation, and what became of it."""
 
-    standing: Standing
+    explanation: RequestExplanation
     verdict: str
     """What the model did or could not do, in a sentence or two."""
     is_loaded: bool
@@ -38,15 +37,22 @@ def explain_unused(core: AgentCore, name: str, request: str = "") -> Unused:
         raise SkillError("Nothing was said yet. Give the request: /why-not NAME fill in this form")
 
     listing = core.listing if wanted == last else None
-    standing = explain_standing(
-        core.shelf, name, wanted, disclosure=core.disclosure, budget=core.budget, listing=listing
+    explanation = explain_request(
+        core.shelf,
+        name,
+        wanted,
+        disclosure=core.disclosure,
+        budget=core.budget,
+        listing=listing,
+        command="/skills",
     )
     if not core.skills.trusted:  # this session trusts the workspace: nothing waits for a review
-        obstacles = [obstacle for obstacle in standing.obstacles if obstacle.code not in ("unreviewed", "outdated")]
-        standing = replace(standing, obstacles=tuple(obstacles))
+        reasons = [reason for reason in explanation.reasons if reason.code not in ("unreviewed", "outdated")]
+        explanation = replace(explanation, reasons=tuple(reasons))
 
-    is_loaded = any(text.name == standing.name for text in loaded_skills(core.conversation.messages))
-    return Unused(standing, _judge(standing, is_loaded, was_offered=listing is not None), is_loaded)
+    is_loaded = any(text.name == explanation.name for text in loaded_skills(core.conversation.messages))
+    verdict = explanation.describe_use(is_loaded=is_loaded, was_offered=listing is not None)
+    return Unused(explanation, verdict, is_loaded)
 
 
 def _find_last_request(core: AgentCore) -> str:
@@ -54,24 +60,3 @@ def _find_last_request(core: AgentCore) -> str:
         if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts):
             return typed_text(message)
     return ""
-
-
-def _judge(standing: Standing, is_loaded: bool, *, was_offered: bool) -> str:
-    if is_loaded:
-        return "It was used: it is loaded in this conversation."
-    if not standing.is_usable:
-        return "The model could not use it."
-    if not was_offered:
-        return "This request was not sent to the model, so this is what it would have seen."
-    if standing.level is None:
-        return "The model did not see it: it is not in the listing. Only a search by the model would have found it."
-    if standing.level == Level.NAME:
-        return "The model saw its name alone, not what it is for."
-    if standing.level == Level.SHORT:
-        return "The model saw only the beginning of its description, and did not load it."
-    if standing.level == Level.FULL:
-        return "Its instructions are in every call, so there was nothing to load."
-    return (
-        "It was offered and ignored: the model had its whole description in the listing, and did not load it. Say in "
-        "the description when to use it, in the words of such a request."
-    )

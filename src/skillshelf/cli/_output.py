@@ -3,12 +3,12 @@
 import os
 import sys
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf.text import clean, clean_line, to_json
-from skillshelf.workspace import Workspace, find_workspace
+from skillshelf.workspace import relative, workspace_around
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -95,20 +95,10 @@ def complain(text: str) -> None:
     sys.stderr.write(clean(text) + "\n")
 
 
-def relative(path: str) -> str:
-    """Return a path relative to the current folder if it is in the workspace around it, otherwise the path itself."""
-    return _workspace_around(os.path.realpath(os.curdir)).relative(path)
-
-
 def path_in_repository(path: str) -> str:
     """Return the path below the root of the workspace, which a service such as GitHub expects."""
-    root = _workspace_around(os.path.realpath(os.curdir)).root
+    root = workspace_around(os.path.realpath(os.curdir)).root
     return path.removeprefix(root.rstrip("/") + "/")
-
-
-@cache
-def _workspace_around(folder: str) -> Workspace:
-    return find_workspace(folder)
 
 
 def shown_path(path: str) -> str:

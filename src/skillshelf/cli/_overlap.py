@@ -8,7 +8,7 @@ from typing import Any
 from skillshelf.catalog import Candidate
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import note_words_alone
-from skillshelf.cli._output import Output, relative
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import all_candidates, open_shelf, prepare_search
 from skillshelf.errors import MissingExtraError
@@ -17,6 +17,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
 from skillshelf.tables import Cell, Column
 from skillshelf.text import clean_line, count_noun
+from skillshelf.workspace import relative
 
 EXAMPLES = """
   skillshelf overlap                    pairs of skills that take requests from each other, worst first

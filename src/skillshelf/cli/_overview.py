@@ -9,15 +9,17 @@ from dataclasses import asdict, dataclass, replace
 
 from skillshelf import __version__
 from skillshelf.agent import ModelPreview, WorkspaceSkills, preview_model
-from skillshelf.cli._output import Output, relative
+from skillshelf.cli._output import Output
 from skillshelf.cli._problems import Problems, find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
 from skillshelf.errors import SkillError
+from skillshelf.explain import describe_waiting
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.sources import BUNDLED
 from skillshelf.text import clean_line, count_noun
 from skillshelf.trust import Pending, Trust, describe_kinds
+from skillshelf.workspace import relative
 
 _MAX_GROUPS = 6
 
@@ -105,11 +107,8 @@ def find_pending(args: argparse.Namespace) -> Sequence[Pending]:
 
 
 def describe_pending(pending: Sequence[Pending]) -> str:
-    """Return a sentence such as `2 skills and AGENTS.md wait for your review before the agent uses them`."""
-    end = "waits for your review before the agent uses it"
-    if len(pending) > 1:
-        end = "wait for your review before the agent uses them"
-    return f"{describe_kinds(pending)} {end}"
+    """Return a sentence such as `2 skills and AGENTS.md are waiting for your review, and can't be used until then`."""
+    return describe_waiting(describe_kinds(pending), len(pending))
 
 
 def _print_groups(groups: list[SkillGroup], out: Output) -> None:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skillshelf.cli._diagnostics import count_by_severity
-from skillshelf.cli._output import relative
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource, PackageSource
-from skillshelf.workspace import find_workspace
+from skillshelf.workspace import find_workspace, relative
 
 # A check reads all references, which takes 13 ms for an average public skill: too long for a large shelf.
 _MAX_CHECKED_SKILLS = 20

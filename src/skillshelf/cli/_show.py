@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, relative
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import explain_review, open_shelf, skill_as_json
+from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
 from skillshelf.skill import Permission
 from skillshelf.text import clean_line
 from skillshelf.turn import Loaded, Turn
+from skillshelf.workspace import relative
 
 EXAMPLES = """
   skillshelf show skill-authoring               a skill's facts and its instructions
@@ -40,7 +41,8 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
-    _refuse_if_off(shelf, args.name)
+    if args.name not in shelf.catalog:
+        _explain_absence(shelf, args.name)
     if args.reference:
         _show_reference(_load_pages(shelf, args.name, args.reference), args.json, out)
         return 0
@@ -54,27 +56,27 @@ def run(args: argparse.Namespace, out: Output) -> int:
             facts["permissions"] = permissions
         out.print_json({**facts, "tokens": tokens, "instructions": instructions})
     else:
-        review = explain_review(shelf, shelf.catalog.find(args.name))
-        _show_skill(skill, instructions, list(_list_facts(skill, tokens, permissions, review)), out)
+        from skillshelf.explain import describe_review  # loads the search and the approvals, which --json need not
+
+        review = describe_review(shelf, shelf.catalog.find(args.name))
+        _show_skill(skill, instructions, list(_list_facts(skill, tokens, permissions, str(review or ""))), out)
         _show_references(skill, args.attached, out)
     return 0
 
 
-def _refuse_if_off(shelf: Shelf, name: str) -> None:
-    """Say that the user switched the skill off, because it would only be unknown otherwise."""
-    if name in shelf.catalog:
-        return
-    for candidate in shelf.off:
-        skill = candidate.descriptor
-        if name in (skill.name, skill.qualified):
-            key = skill.qualified if skill.qualified in shelf.choices else skill.name
-            raise CommandError(
-                f"The skill {name!r} is off.",
-                f"`skillshelf set {key} auto` switches it on.",
-                code="skill-not-found",
-                exit_code=1,
-                facts={"closest": []},
-            )
+def _explain_absence(shelf: Shelf, name: str) -> None:
+    """Raise CommandError if there is a reason why the skill isn't on the shelf."""
+    from skillshelf.explain import explain_absence
+
+    reason = explain_absence(shelf, name)
+    if reason.code != "missing":
+        raise CommandError(
+            f"The skill {name!r} isn't available: {reason.message}.",
+            f"Fix: {reason.fix}.",
+            code="skill-not-found",
+            exit_code=1,
+            facts={"closest": []},
+        )
 
 
 def _load_pages(shelf: Shelf, name: str, reference: str) -> Iterator[Loaded]:

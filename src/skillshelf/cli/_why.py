@@ -1,22 +1,30 @@
 """`skillshelf why`: why a skill is on the shelf, or is not, and why it comes up for a request, or does not."""
 
 import argparse
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
-from skillshelf.catalog import Candidate, Catalog
-from skillshelf.cli._occurrences import Occurrence, search_elsewhere
-from skillshelf.cli._output import Output, relative, shown_path
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import explain_review, locate_workspace, open_shelf
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
+from skillshelf.cli._workspace import locate_workspace, open_shelf, prepare_search
+from skillshelf.explain import (
+    Occurrence,
+    Reason,
+    RequestExplanation,
+    describe_level,
+    explain_absence,
+    explain_candidate,
+    explain_request,
+    search_elsewhere,
+)
 from skillshelf.listing import Level
-from skillshelf.settings import Settings, load_settings
+from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.sources import BUNDLED, DirectorySource
-from skillshelf.text import clean_line, closest_names
+from skillshelf.sources import DirectorySource
+from skillshelf.tables import Cell, Column
+from skillshelf.text import clean_line
 from skillshelf.workspace import SearchedFolder, Workspace
 
 EXAMPLES = """
@@ -24,6 +32,14 @@ EXAMPLES = """
   skillshelf why pdf-forms --for "sign a contract"      why it comes up for this request, or does not
 """
 _STATUS_STYLES = {"taken": "green", "shadowed": "yellow"}
+_LEVELS = {
+    Level.NAME: "name",
+    Level.SHORT: "shortened",
+    Level.WHOLE: "description",
+    Level.FULL: "instructions",
+    None: "nothing",
+}
+"""What the listing shows of a skill, for another program."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -38,98 +54,86 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     if args.request is not None:
-        from skillshelf.cli._why_request import explain  # the search and the agent's approvals, if they are needed
-
-        return explain(args, out)
-
-    explanation = _explain(args)
-    if args.json:
-        out.print_json(explanation.as_json())
-    else:
-        _print_explanation(explanation, out)
-    return 0 if explanation.is_on_shelf else 1
+        return _explain_request(args, out)
+    return _explain_places(args, out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Explanation:
-    """Every skill and folder with a name, and the places where they were searched for."""
+def _find_attachable() -> dict[str, str]:
+    """Return how to attach each bundled skill, by name."""
+    from skillshelf.bundled import ATTACHABLE
 
-    name: str
-    is_on_shelf: bool
-    is_off: bool
-    """True if the user switched off a skill of the name."""
-    occurrences: list[Occurrence]
-    closest: list[str]
-    searched: list[SearchedFolder]
-    search_notes: list[str]
-    workspace_notes: tuple[str, ...]
-    """Where the search for a repository ended, and why."""
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "on_shelf": self.is_on_shelf,
-            "occurrences": [asdict(occurrence) for occurrence in self.occurrences],
-            "closest": self.closest,
-            "searched": [asdict(folder) for folder in self.searched],
-            "notes": [*self.search_notes, *self.workspace_notes],
-        }
+    ways = {}
+    for skill in ATTACHABLE:
+        way = f"attach it: --with {skill.usage}"
+        obstacle = skill.find_obstacle()
+        ways[skill.name] = f"{obstacle.command}, then {way}" if obstacle else way
+    return ways
 
 
-def _explain(args: argparse.Namespace) -> _Explanation:
+def _print_reasons(reasons: Sequence[Reason], out: Output) -> None:
+    for reason in reasons:
+        out.print()
+        out.print_styled(f"{reason.code}: {clean_line(reason.message)}", "yellow")
+        if reason.fix:
+            out.print_styled(f"fix: {clean_line(reason.fix)}", "cyan", indent=2)
+
+
+# --- a name: every place that has it ---
+
+
+def _explain_places(args: argparse.Namespace, out: Output) -> int:
     workspace = locate_workspace(args)
     shelf = open_shelf(args)
     settings = load_settings({})
-    name = args.name
-    skill = shelf.catalog.get(name)
-    if skill is not None:
-        name = skill.name  # without the source of name@source
+    skill = shelf.catalog.get(args.name)
+    name = skill.name if skill is not None else args.name  # without the source of name@source
 
-    occurrences = [_explain_candidate(shelf, candidate, settings) for candidate in shelf.catalog.candidates(name)]
-    is_on_shelf = bool(occurrences)
+    listing = shelf.listing(settings.disclosure, settings.budget)
+    found = shelf.catalog.candidates(name)
     off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
-    occurrences += [_explain_off(shelf, candidate) for candidate in off]
-    if not is_on_shelf:
-        occurrences += _explain_attachable(name)
+    occurrences = [explain_candidate(shelf, candidate, listing, settings.budget) for candidate in (*found, *off)]
 
-    elsewhere, search_notes = search_elsewhere(shelf, name)
-    closest: list[str] = []
-    if is_on_shelf:
+    elsewhere, notes = search_elsewhere(shelf, name)
+    if found:
         # A folder that merely has the name matters only to a user who misses the skill.
         elsewhere = [occurrence for occurrence in elsewhere if occurrence.status != "no skill"]
-    else:
-        names = dict.fromkeys([*shelf.catalog, *_list_attachable_names()])
-        if name not in names:
-            closest = list(closest_names(name, names))
-    return _Explanation(
-        name=name,
-        is_on_shelf=is_on_shelf,
-        is_off=bool(off),
-        occurrences=[*occurrences, *elsewhere],
-        closest=closest,
-        searched=_list_searched(shelf, workspace),
-        search_notes=search_notes,
-        workspace_notes=tuple(workspace.notes),
-    )
+    occurrences += elsewhere
+
+    reasons: list[Reason] = []
+    if not occurrences:
+        reasons.append(explain_absence(shelf, name, attachable=_find_attachable()))
+    searched = _list_searched(shelf, workspace)
+
+    if args.json:
+        out.print_json(
+            {
+                "name": name,
+                "on_shelf": bool(found),
+                "occurrences": [asdict(occurrence) for occurrence in occurrences],
+                "reasons": [str(reason) for reason in reasons],
+                "searched": [asdict(folder) for folder in searched],
+                "notes": [*notes, *workspace.notes],
+            }
+        )
+        return 0 if found else 1
+
+    status = "on the shelf"
+    if not found:
+        status = "off" if off else "not on the shelf"
+    out.print_styled(f"{name} is {status}.", "bold")
+    _print_reasons(reasons, out)
+    if not occurrences:
+        notes = [*notes, *workspace.notes]  # where the search ended matters only if it found nothing
+    _print_occurrences(occurrences, out)
+    out.print()
+    for folder in searched:
+        out.print_styled(f"searched: {shown_path(folder.path)} ({folder.reason})", "dim")
+    for note in notes:
+        out.print_styled(clean_line(f"Note: {note}"), "dim")
+    return 0 if found else 1
 
 
-def _print_explanation(explanation: _Explanation, out: Output) -> None:
-    if explanation.is_on_shelf:
-        status = "on the shelf"
-    elif explanation.is_off:
-        status = "off"
-    else:
-        status = "not on the shelf"
-    out.print_styled(f"{explanation.name} is {status}.", "bold")
-
-    _print_occurrences(explanation.occurrences, explanation.closest, out)
-    notes = explanation.search_notes
-    if not explanation.occurrences:
-        notes = [*notes, *explanation.workspace_notes]  # where the search ended matters only if it found nothing
-    _print_search(explanation.searched, notes, out)
-
-
-def _print_occurrences(occurrences: list[Occurrence], closest: list[str], out: Output) -> None:
+def _print_occurrences(occurrences: list[Occurrence], out: Output) -> None:
     for occurrence in occurrences:
         headline = f"{occurrence.status}: {shown_path(occurrence.path)}"
         if occurrence.source:
@@ -138,18 +142,6 @@ def _print_occurrences(occurrences: list[Occurrence], closest: list[str], out: O
         out.print_styled(headline, _STATUS_STYLES.get(occurrence.status, "cyan"))
         for reason in occurrence.reasons:
             out.print_styled(f"- {clean_line(reason)}", indent=2)
-    if closest:
-        out.print(f"Did you mean {', '.join(closest)}?")
-    elif not occurrences:
-        out.print("Nothing with that name was found. `skillshelf list` shows all skills.")
-
-
-def _print_search(searched: list[SearchedFolder], notes: list[str], out: Output) -> None:
-    out.print()
-    for folder in searched:
-        out.print_styled(f"searched: {shown_path(folder.path)} ({folder.reason})", "dim")
-    for note in notes:
-        out.print_styled(clean_line(f"Note: {note}"), "dim")
 
 
 def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
@@ -161,124 +153,82 @@ def _list_searched(shelf: Shelf, workspace: Workspace) -> list[SearchedFolder]:
     return searched
 
 
-def _explain_candidate(shelf: Shelf, candidate: Candidate, settings: Settings) -> Occurrence:
-    """Explain a skill that the shelf found: the first with its name, or one that the first shadows."""
-    skill = candidate.descriptor
-    first = shelf.catalog.find(skill.name)
-    if candidate == first:
-        status = "taken"
-        reasons = [*_explain_listing(shelf, skill, settings), *_explain_blocked(shelf, skill)]
-    else:
-        status = "shadowed"
-        advantage = _explain_precedence(shelf.catalog, first, candidate)
-        reasons = [
-            f"{relative(first.descriptor.location)} comes first ({first.descriptor.source}: {advantage})",
-            f"reach it as {shelf.catalog.reach(candidate)!r}",
-        ]
-    reasons += _list_faults(skill, shelf.catalog.diagnostics)
-    review = explain_review(shelf, candidate)
-    if review:
-        reasons.append(review)
-    return Occurrence(skill.location, status, tuple(reasons), skill.source)
+# --- a name and a request ---
 
 
-def _explain_blocked(shelf: Shelf, skill: SkillDescriptor) -> Iterator[str]:
-    """Yield which tools of a skill the model is not offered, because the skill's policy blocks them."""
-    blocked = [name for name, permission in shelf.permissions_of(skill.name).items() if permission == "blocked"]
-    if blocked:
-        yield f"blocked by the skill's policy, so the model does not have them: {', '.join(blocked)}"
-
-
-def _explain_off(shelf: Shelf, candidate: Candidate) -> Occurrence:
-    """Explain a skill that the user switched off."""
-    skill = candidate.descriptor
-    key = shelf.choice_key(skill)
-    return Occurrence(
-        skill.location, "off", (f"you switched it off: `skillshelf set {key} auto` switches it on",), skill.source
+def _explain_request(args: argparse.Namespace, out: Output) -> int:
+    """Print whether a skill comes up for a request. Returns 0 if the model comes across it, otherwise 1."""
+    request = args.request.strip()
+    if not request:
+        raise CommandError("The request is empty.", "Give the user's words: --for 'fill in this form'.")
+    settings = load_settings({})
+    shelf = open_shelf(args)
+    prepare_search(shelf)
+    explanation = explain_request(
+        shelf,
+        args.name,
+        request,
+        disclosure=settings.disclosure,
+        budget=settings.budget,
+        attachable=_find_attachable(),
     )
-
-
-def _explain_attachable(name: str) -> Iterator[Occurrence]:
-    """Explain a bundled skill that the user has not attached."""
-    from skillshelf.bundled import find_attachable
-
-    skill = find_attachable(name)
-    if skill is None:
-        return
-    obstacle = skill.find_obstacle()
-    path = f"skillshelf.bundled.{skill.target}"
-    if obstacle:
-        yield Occurrence(path, "not available here", (str(obstacle),), BUNDLED)
+    if args.json:
+        out.print_json(_as_json(explanation))
     else:
-        reason = f"it comes with skillshelf, and you attach it: --with {skill.usage}"
-        yield Occurrence(path, "not attached", (reason,), BUNDLED)
+        _print_explanation(explanation, out)
+    return 0 if explanation.comes_up else 1
 
 
-def _list_attachable_names() -> list[str]:
-    from skillshelf.bundled import ATTACHABLE
+def _print_explanation(explanation: RequestExplanation, out: Output) -> None:
+    from skillshelf.cli._matches import note_words_alone, print_score
 
-    return [skill.name for skill in ATTACHABLE]
-
-
-def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:
-    """Yield the diagnostics about a skill's SKILL.md and the other files of its folder."""
-    folder = os.path.dirname(skill.location)
-    for note in notes:
-        if note.code == "shadowed":
-            continue
-        text = f"{note.code}: {note.message}"
-        if note.line:
-            text = f"line {note.line}, {text}"
-        if note.fix and note.path == skill.location and not os.path.isabs(skill.location):
-            text += f" ({note.fix})"  # `check` gives the fixes for files
-        if note.path == skill.location:
-            yield text
-        elif folder and note.path.startswith(f"{folder}/"):
-            yield f"{relative(note.path)}, {text}"
-
-
-def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) -> str:
-    if other.place.source > first.place.source:
-        return "an earlier source"
-    if first.is_named_by_folder() and not other.is_named_by_folder():
-        return "its folder has the skill's name"
-    if catalog.nearness(first.place) > catalog.nearness(other.place):
-        return "a place nearer to the folder you are in"
-    return "a place less deep, or earlier by name"
+    out.print_styled(clean_line(explanation.headline), "bold")
+    _print_reasons(explanation.reasons, out)
+    if explanation.better:
+        out.print()
+        columns = [Column("better fit", style="bold"), Column("score", right=True), Column("ahead by")]
+        rows: list[list[str | Cell]] = []
+        for other in explanation.better:
+            rows.append([other.match.name, f"{other.match.score:.2f}", other.describe_advantages()])
+        out.print_table(columns, rows)
+    if explanation.match is not None:
+        out.print()
+        out.print_styled(clean_line(explanation.describe_rank()))
+        print_score(explanation.match, explanation.request, out)
+    if explanation.level is not None:
+        out.print()
+        verb = "shows" if explanation.is_usable else "would show"
+        out.print_styled(f"In every call, the listing {verb} {describe_level(explanation.level)} to the model.")
+    if explanation.comes_up and (explanation.rank == 1 or explanation.level is not None):
+        out.print_styled(
+            "Whether the model then loads it is up to the model: `skillshelf eval` measures how often it does.", "dim"
+        )
+    if explanation.threshold:
+        note_words_alone(out)
 
 
-def _explain_listing(shelf: Shelf, skill: SkillDescriptor, settings: Settings) -> Iterator[str]:
-    """Yield how the listing shows a skill to the model, with the disclosure and the budget of the user's settings."""
-    choice = shelf.choice_for(skill)
-    if choice is not None:
-        yield f"you set it to {choice}: `skillshelf set {shelf.choice_key(skill)} auto` undoes that"
-    if skill.disclosure == "manual":
-        yield "hidden from the model: its disclosure is manual; the user can invoke it"
-        return
-    listing = shelf.listing(settings.disclosure, settings.budget)
-    shortened = {entry.what for entry in listing.shortened if entry.name == skill.name}
-    level = listing.level_of(skill.name)
-    budget = f"the budget of {settings.budget:,} tokens"
-    if level is None:
-        yield f"left out of the listing by {budget}; search_skills finds it"
-        return
-    if level == Level.NAME and choice == "name":
-        yield "in the listing with its name only"
-    elif level == Level.NAME:
-        yield f"in the listing with its name only: {budget} has no room for its description"
-    elif level == Level.FULL and settings.disclosure == "full":
-        yield "in the listing in full, like all skills: your settings have `disclosure` full"
-    elif level == Level.FULL:
-        yield "in the listing in full"
-    else:
-        yield "in the listing with its description; the instructions are loaded on demand"
-        if "description" in shortened:
-            cause = f"by {budget}"
-            if len(skill.description) > MAX_DESCRIPTION:
-                cause = "because it is very long"
-            yield f"its description is shortened there {cause}"
-        if "references" in shortened:
-            yield "its references are not all named there; loading the skill names them"
-    if "instructions" in shortened:
-        claim = "it should be shown in full" if skill.disclosure == "always" else "it is a code skill"
-        yield f"{claim}, but its instructions do not fit into {budget}"
+def _as_json(explanation: RequestExplanation) -> dict[str, Any]:
+    from skillshelf.cli._matches import match_as_json
+    from skillshelf.search import is_similarity_installed
+
+    answer: dict[str, Any] = {
+        "name": explanation.name,
+        "query": explanation.request,
+        "comes_up": explanation.comes_up,
+        "obstacles": [asdict(reason) for reason in explanation.reasons],
+        "listed": _LEVELS[explanation.level],
+        "rank": explanation.rank,
+        "threshold": explanation.threshold,
+        "with_similarity": is_similarity_installed(),
+        "rivals": [
+            {
+                "name": other.match.name,
+                "score": other.match.score,
+                "leads": [asdict(advantage) for advantage in other.advantages],
+            }
+            for other in explanation.better
+        ],
+    }
+    if explanation.match is not None:
+        answer["match"] = match_as_json(explanation.match, explanation.request)
+    return answer

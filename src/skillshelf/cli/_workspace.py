@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.choices import load_choices
-from skillshelf.cli._output import complain, relative
+from skillshelf.cli._output import complain
 from skillshelf.descriptor import Choice, SkillDescriptor, thaw
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
@@ -18,7 +18,7 @@ from skillshelf.sources import Source
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 from skillshelf.tokens import Counter, estimate
-from skillshelf.workspace import Workspace, choose_workspace
+from skillshelf.workspace import Workspace, choose_workspace, relative
 
 _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
 _SLOW_TO_INDEX = 1_000
@@ -101,24 +101,6 @@ def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
         return shelf.read_instructions(candidate)
     except SkillError:
         return None
-
-
-def explain_review(shelf: Shelf, candidate: Candidate) -> str:
-    """Return whether the agent uses a skill of the workspace as it is now; empty for skills that need no review."""
-    from skillshelf.trust import Trust, find_pending_skill, needs_review
-
-    source = shelf.sources[candidate.place.source]
-    if not needs_review(source):
-        return ""
-    trust = Trust.open()
-    pending = find_pending_skill(source, candidate.descriptor.location, trust)
-    if pending is None and trust.find_own(source.root):
-        return "the repository is your own, so the agent uses it as it is"
-    if pending is None:
-        return "you approved it, so the agent uses it as it is"
-    if pending.status == "changed":
-        return "it waits for your review: the agent uses the approved version until you run `skillshelf trust`"
-    return "it waits for your review: the agent does not use it until you run `skillshelf trust`"
 
 
 def skill_as_json(skill: SkillDescriptor) -> dict[str, Any]:

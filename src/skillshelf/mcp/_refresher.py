@@ -11,8 +11,9 @@ from mcp.server import ServerRequestContext
 
 from skillshelf import threads
 from skillshelf.errors import SkillError, SkillNotFoundError
+from skillshelf.explain import describe_waiting
 from skillshelf.shelf import Shelf
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, count_noun
 
 MAX_AGE = 1.0
 """Seconds by which a tool call or a read may lag behind the disk."""
@@ -51,11 +52,9 @@ class PendingSkills:
         count = self._known
         if count == 0:
             return ""
-        if count == 1:
-            waiting = "1 new or changed skill of this workspace is waiting for the user's approval"
-        else:
-            waiting = f"{count:,} new or changed skills of this workspace are waiting for the user's approval"
-        return f"{waiting} and cannot be used until then. The user can review them in a terminal with: {self._command}"
+        what = f"{count_noun(count, 'new or changed skill')} of this workspace"
+        waiting = describe_waiting(what, count, whose="the user's")
+        return f"{waiting}. The user can review them in a terminal with: {self._command}"
 
 
 def add_pending_notice(error: SkillError, pending: PendingSkills | None) -> str:

@@ -23,7 +23,7 @@ from skillshelf.mcp._refresher import MAX_AGE, PendingSkills, RequestContext, Sh
 from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
 from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
-from skillshelf.tools import Tool, describe_unknown_tool
+from skillshelf.tools import Tool, describe_denial, describe_unknown_tool
 from skillshelf.turn import Turn
 
 MAX_CHARACTERS = 1_000_000
@@ -366,4 +366,4 @@ def _format_question(tool: Tool, arguments: str) -> str:
 
 def _check_accepted(tool: Tool, action: str) -> None:
     if action != "accept":
-        raise PolicyError(f"The user did not allow this call of {tool.name!r}. Do not repeat it; ask what to do.")
+        raise PolicyError(describe_denial(tool.name))

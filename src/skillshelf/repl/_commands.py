@@ -12,6 +12,7 @@ from skillshelf.agent import DEFAULTS, MODES, describe_delta, explain_error, res
 from skillshelf.agent.sessions import export_json, export_markdown
 from skillshelf.choices import CHOICES, save_choice
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, SkillError
+from skillshelf.explain import explain_unavailable
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.repl._changes import view_changes, view_undone
 from skillshelf.repl._clipboard import copy_answer
@@ -139,7 +140,7 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
         case UnknownCommand(typed=typed):
             unavailable = None
             if typed.startswith(SKILL_PREFIX):
-                unavailable = face.core.skills.explain_unavailable(typed.removeprefix(SKILL_PREFIX))
+                unavailable = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
             raise unavailable or SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:

@@ -10,6 +10,7 @@ from rich.text import Text
 from skillshelf.agent import AgentCore, Context, Rule
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
+from skillshelf.explain import explain_unavailable
 from skillshelf.rendering import cut, cut_words
 from skillshelf.repl._face import ChatFace
 from skillshelf.settings import settings_file
@@ -108,7 +109,7 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
     """Return an error that tells the user what to type."""
     if not name:
         return SkillError("Which skill? Type /skills show NAME; /skills lists them.")
-    unavailable = core.skills.explain_unavailable(name)
+    unavailable = explain_unavailable(core.shelf, name, "/skills")
     if unavailable:
         return unavailable
 

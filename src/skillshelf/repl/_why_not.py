@@ -6,9 +6,9 @@ from rich.text import Text
 
 from skillshelf.agent import Unused, explain_unused
 from skillshelf.errors import SkillError
+from skillshelf.explain import describe_level
 from skillshelf.rendering import cut_words
 from skillshelf.repl._face import ChatFace
-from skillshelf.standing import describe_level
 from skillshelf.text import clean_line
 
 
@@ -24,20 +24,20 @@ async def show_why_not(face: ChatFace, typed: str) -> None:
 
 
 def _view(unused: Unused) -> list[Text]:
-    standing = unused.standing
-    lines = [Text(clean_line(standing.headline), "bold"), Text(clean_line(unused.verdict))]
-    for obstacle in standing.obstacles:
-        lines.append(Text(f"{obstacle.code}: {clean_line(obstacle.message)}", "yellow"))
-        if obstacle.fix:
-            lines.append(Text(f"  fix: {clean_line(obstacle.fix)}", "cyan"))
-    for rival in standing.rivals:
-        leads = cut_words(clean_line(rival.describe_leads()), 160)
-        lines.append(Text(f"  {clean_line(rival.match.name)} {rival.match.score:.2f}: {leads}", "dim"))
-    rank = standing.describe_rank()
+    explanation = unused.explanation
+    lines = [Text(clean_line(explanation.headline), "bold"), Text(clean_line(unused.verdict))]
+    for reason in explanation.reasons:
+        lines.append(Text(f"{reason.code}: {clean_line(reason.message)}", "yellow"))
+        if reason.fix:
+            lines.append(Text(f"  fix: {clean_line(reason.fix)}", "cyan"))
+    for other in explanation.better:
+        advantages = cut_words(clean_line(other.describe_advantages()), 160)
+        lines.append(Text(f"  {clean_line(other.match.name)} {other.match.score:.2f}: {advantages}", "dim"))
+    rank = explanation.describe_rank()
     if rank:
         lines.append(Text(clean_line(rank), "dim"))
-    if standing.level is not None:
-        lines.append(Text(f"The listing shows {describe_level(standing.level)} to the model.", "dim"))
-    if standing.is_usable and not unused.is_loaded:
-        lines.append(Text(f"/skills:{clean_line(standing.name)} applies it now.", "dim"))
+    if explanation.level is not None:
+        lines.append(Text(f"The listing shows {describe_level(explanation.level)} to the model.", "dim"))
+    if explanation.is_usable and not unused.is_loaded:
+        lines.append(Text(f"/skills:{clean_line(explanation.name)} applies it now.", "dim"))
     return lines

@@ -1,13 +1,20 @@
-"""The places on disk where a skill with a name is, or might be, although it is not on the shelf."""
+"""The places where a skill with a name is, or might be, and what the shelf does with each."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from skillshelf.cli._output import relative
-from skillshelf.cli._workspace import all_candidates
-from skillshelf.descriptor import Diagnostic
+from skillshelf.catalog import Candidate
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
+from skillshelf.explain._reasons import (
+    describe_listing,
+    describe_review,
+    explain_missing_tools,
+    explain_off,
+    explain_usability,
+)
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
+from skillshelf.listing import Listing
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import (
@@ -19,6 +26,7 @@ from skillshelf.sources import (
     IgnoreFile,
 )
 from skillshelf.text import skeleton
+from skillshelf.workspace import relative
 
 _MAX_FOLDERS = 100_000
 _SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
@@ -34,10 +42,56 @@ class Occurrence:
     source: str = ""
 
 
+# --- on the shelf ---
+
+
+def explain_candidate(shelf: Shelf, candidate: Candidate, listing: Listing, budget: int) -> Occurrence:
+    """Explain a skill that the shelf found: used, shadowed or off."""
+    skill = candidate.descriptor
+    if candidate in shelf.off:
+        return Occurrence(skill.location, "off", (str(explain_off(shelf, skill)),), skill.source)
+
+    reasons: list[str] = []
+    status = "shadowed"
+    if candidate == shelf.catalog.find(skill.name):
+        status = "taken"
+        if skill.disclosure != "manual":
+            reasons += describe_listing(shelf, skill, listing, budget)
+        reasons += map(str, explain_missing_tools(shelf, skill))
+    reasons += map(str, explain_usability(shelf, candidate))
+    review = describe_review(shelf, candidate)
+    if review is not None and review.code == "approved":
+        reasons.append(review.message)
+    reasons += _list_faults(skill, shelf.catalog.diagnostics)
+    return Occurrence(skill.location, status, tuple(reasons), skill.source)
+
+
+def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterator[str]:
+    """Yield the diagnostics about a skill's SKILL.md and the other files of its folder."""
+    folder = os.path.dirname(skill.location)
+    for note in notes:
+        if note.code == "shadowed":
+            continue
+        text = f"{note.code}: {note.message}"
+        if note.line:
+            text = f"line {note.line}, {text}"
+        if note.fix and note.path == skill.location and not os.path.isabs(skill.location):
+            text += f" ({note.fix})"  # `check` gives the fixes for files
+        if note.path == skill.location:
+            yield text
+        elif folder and note.path.startswith(f"{folder}/"):
+            yield f"{relative(note.path)}, {text}"
+
+
+# --- elsewhere on disk ---
+
+
 def search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:
     """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
-    candidates = [*all_candidates(catalog), *shelf.off]
+    candidates = list(shelf.off)
+    for each in catalog:
+        candidates += catalog.candidates(each)
     known = {candidate.descriptor.location: candidate.descriptor.name for candidate in candidates}
     occurrences: list[Occurrence] = []
     notes: list[str] = []

@@ -1,0 +1,30 @@
+"""Why a skill isn't available, isn't in the listing, or isn't found for a request: one sentence for each reason."""
+
+from skillshelf.explain._places import Occurrence, explain_candidate, search_elsewhere
+from skillshelf.explain._reasons import (
+    Reason,
+    describe_level,
+    describe_review,
+    describe_waiting,
+    explain_absence,
+    explain_off,
+    explain_unavailable,
+)
+from skillshelf.explain._request import Advantage, BetterMatch, RequestExplanation, explain_request
+
+__all__ = [
+    "Advantage",
+    "BetterMatch",
+    "Occurrence",
+    "Reason",
+    "RequestExplanation",
+    "describe_level",
+    "describe_review",
+    "describe_waiting",
+    "explain_absence",
+    "explain_candidate",
+    "explain_off",
+    "explain_request",
+    "explain_unavailable",
+    "search_elsewhere",
+]

@@ -1,0 +1,262 @@
+"""The reasons why a model doesn't see or can't use a skill, with the sentence that every interface shows."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from skillshelf.catalog import Candidate, Catalog
+from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.errors import SkillError
+from skillshelf.listing import Level, Listing, Shortened
+from skillshelf.search import Match, spell_words
+from skillshelf.shelf import Shelf
+from skillshelf.text import closest_names, count_noun
+from skillshelf.trust import Trust, TrustedSource, find_pending_skill, needs_review
+from skillshelf.workspace import relative
+
+ReasonCode = Literal[
+    "missing",
+    "not-attached",
+    "broken",
+    "off",
+    "manual",
+    "unreviewed",
+    "outdated",
+    "approved",
+    "shadowed",
+    "copy",
+    "excluded",
+    "no-match",
+    "below-threshold",
+    "outranked",
+    "left-out",
+    "name-only",
+    "shortened",
+    "tools-missing",
+]
+UNUSABLE: frozenset[ReasonCode] = frozenset({"missing", "not-attached", "broken", "off", "manual", "unreviewed"})
+"""Reasons that keep a skill from the model altogether, whatever the request."""
+MAX_NAMED_WORDS = 5
+_RAISE_BUDGET = "raise the budget in your settings, or keep fewer and shorter skills here"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason why the model may not come across a skill."""
+
+    code: ReasonCode
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.fix})" if self.fix else self.message
+
+
+# --- names without a skill ---
+
+
+def explain_absence(
+    shelf: Shelf,
+    name: str,
+    *,
+    attachable: Mapping[str, str] = MappingProxyType({}),
+    command: str = "skillshelf",
+) -> Reason:
+    """Explain why there is no skill of this name on the shelf.
+
+    `attachable` maps bundled skills to the way to attach them. `command` begins the commands in fixes: the chat has
+    `/skills`.
+    """
+    for candidate in shelf.off:
+        if name in (candidate.found.name, candidate.descriptor.qualified):
+            return explain_off(shelf, candidate.descriptor, command)
+
+    notes = list(shelf.catalog.diagnostics)
+    for source in shelf.sources:
+        if isinstance(source, TrustedSource):
+            if any(pending.name == name for pending in source.find_pending()):
+                return _explain_unreviewed(command)
+            notes += source.unusable
+
+    for note in notes:
+        folder = os.path.basename(os.path.dirname(note.path))
+        if note.severity == "error" and name in (folder, os.path.basename(note.path)):
+            message = f"its file can't be used: {note.message.rstrip('.')}"
+            return Reason("broken", message, note.fix or "`skillshelf check` explains it")
+
+    if name in attachable:
+        return Reason("not-attached", "it comes with skillshelf, and isn't attached here", attachable[name])
+
+    closest = closest_names(name.partition("@")[0] or name, dict.fromkeys([*shelf.catalog, *attachable]))
+    fix = "`skillshelf list` shows all skills"
+    if closest:
+        fix = f"did you mean {' or '.join(closest)}?"
+    return Reason("missing", "no skill of that name is on the shelf", fix)
+
+
+def explain_unavailable(shelf: Shelf, name: str, command: str = "skillshelf") -> SkillError | None:
+    """Return an error that explains why a skill can't be used; None if no skill has this name."""
+    reason = explain_absence(shelf, name, command=command)
+    if reason.code == "missing":
+        return None
+    return SkillError(f"The skill {name!r} isn't available: {reason.message}. Fix: {reason.fix}.")
+
+
+def explain_off(shelf: Shelf, skill: SkillDescriptor, command: str = "skillshelf") -> Reason:
+    key = shelf.choice_key(skill)
+    return Reason("off", "you turned it off", f"`{command} set {key} auto` turns it on")
+
+
+# --- skills on the shelf ---
+
+
+def explain_usability(shelf: Shelf, candidate: Candidate, command: str = "skillshelf") -> Iterator[Reason]:
+    """Yield what keeps the model from a skill on the shelf, whatever the listing has room for."""
+    skill = candidate.descriptor
+    if skill.disclosure == "manual":
+        fix = "remove `disclosure: manual` from its SKILL.md"
+        if shelf.choice_for(skill) == "manual":
+            fix = f"`{command} set {shelf.choice_key(skill)} auto` undoes your choice"
+        yield Reason("manual", "its disclosure is manual: the model doesn't see it, only you can invoke it", fix)
+
+    review = describe_review(shelf, candidate, command)
+    if review is not None and review.code != "approved":
+        yield review
+
+    first = shelf.catalog.find(skill.name)
+    if first != candidate:
+        advantage = _explain_precedence(shelf.catalog, first, candidate)
+        yield Reason(
+            "shadowed",
+            f"{relative(first.descriptor.location)} has the same name and comes first: {advantage}",
+            f"reach it as {shelf.catalog.reach(candidate)!r}, or rename one of them",
+        )
+
+
+def describe_review(shelf: Shelf, candidate: Candidate, command: str = "skillshelf") -> Reason | None:
+    """Return whether the agent uses a project skill as it is now; None for skills that need no review."""
+    source = shelf.sources[candidate.place.source]
+    if not needs_review(source):
+        return None
+    trust = Trust.open()
+    pending = find_pending_skill(source, candidate.descriptor.location, trust)
+    if pending is None and trust.find_own(source.root):
+        return Reason("approved", "the repository is your own, so the agent uses it as it is")
+    if pending is None:
+        return Reason("approved", "you approved it, so the agent uses it as it is")
+    if pending.status == "new":
+        return _explain_unreviewed(command)
+    return Reason(
+        "outdated",
+        "it changed since your review, and the agent uses the version you approved",
+        f"`{command} trust` shows the changes and asks",
+    )
+
+
+def _explain_unreviewed(command: str) -> Reason:
+    return Reason(
+        "unreviewed",
+        "it's waiting for your review, and the agent doesn't use it until then",
+        f"`{command} trust` shows it and asks",
+    )
+
+
+def describe_waiting(what: str, count: int, *, whose: str = "your") -> str:
+    """Say that content waits for a review: `2 skills are waiting for your review, and can't be used until then`."""
+    verb = "is" if count == 1 else "are"
+    return f"{what} {verb} waiting for {whose} review, and can't be used until then"
+
+
+def explain_missing_tools(shelf: Shelf, skill: SkillDescriptor) -> Iterator[Reason]:
+    """Yield the tools that the model isn't offered because the skill's policy blocks them."""
+    blocked = [name for name, permission in shelf.permissions_of(skill.name).items() if permission == "blocked"]
+    if blocked:
+        message = f"the skill's policy blocks tools, so the model doesn't have them: {', '.join(blocked)}"
+        yield Reason("tools-missing", message)
+
+
+def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) -> str:
+    if other.place.source > first.place.source:
+        return f"the source {first.descriptor.source!r} takes precedence"
+    if first.is_named_by_folder() and not other.is_named_by_folder():
+        return "its folder has the skill's name"
+    if catalog.nearness(first.place) > catalog.nearness(other.place):
+        return "it is nearer to the folder you are in"
+    return "it is less deep, or earlier by name"
+
+
+# --- the listing ---
+
+
+def describe_level(level: Level) -> str:
+    """Return what the listing shows of a skill at this level."""
+    if level == Level.NAME:
+        return "its name only"
+    if level == Level.SHORT:
+        return "the beginning of its description"
+    if level == Level.WHOLE:
+        return "its description"
+    return "its instructions"
+
+
+def explain_listing(
+    shelf: Shelf,
+    skill: SkillDescriptor,
+    listing: Listing,
+    budget: int,
+    *,
+    match: Match | None = None,
+    command: str = "skillshelf",
+) -> Iterator[Reason]:
+    """Yield why the listing doesn't show all of a skill's description.
+
+    With `match`, the words of the request that are in the missing part are named.
+    """
+    level = listing.level_of(skill.name)
+    if level is None:
+        message = f"the listing leaves it out: the budget of {budget:,} tokens has no room for its name"
+        yield Reason("left-out", message, _RAISE_BUDGET)
+    elif level == Level.NAME and shelf.choice_for(skill) == "name":
+        fix = f"`{command} set {shelf.choice_key(skill)} auto` shows its description"
+        yield Reason("name-only", "the listing shows its name only, as you chose", fix)
+    elif level == Level.NAME:
+        message = f"the listing shows its name only: the budget of {budget:,} tokens has no room for its description"
+        yield Reason("name-only", message, _RAISE_BUDGET)
+    elif Shortened(skill.name, "description") in listing.shortened:
+        yield _explain_shortened(skill, listing, budget, match)
+
+
+def _explain_shortened(skill: SkillDescriptor, listing: Listing, budget: int, match: Match | None) -> Reason:
+    entry = next(entry for entry in listing.entries if entry.name == skill.name)
+    shown = {word.lower() for word in spell_words(entry.description)}
+    cut: list[str] = []
+    if match is not None:
+        cut = [word.word for word in match.words if word.field == "description" and word.word.lower() not in shown]
+
+    message = f"the budget of {budget:,} tokens has room for the beginning of its description only"
+    fix = "put what matters most into its first sentence"
+    if len(skill.description) > MAX_DESCRIPTION and len(entry.description) >= MAX_DESCRIPTION // 2:
+        message = f"its description is longer than {MAX_DESCRIPTION:,} characters, and the listing shows no more"
+        fix = "shorten it"
+    if cut:
+        message += f"; {', '.join(map(repr, cut[:MAX_NAMED_WORDS]))} is cut off"
+    return Reason("shortened", message, fix)
+
+
+def describe_listing(shelf: Shelf, skill: SkillDescriptor, listing: Listing, budget: int) -> Iterator[str]:
+    """Yield what the listing shows of a skill, and why it doesn't show more."""
+    reasons = list(explain_listing(shelf, skill, listing, budget))
+    level = listing.level_of(skill.name)
+    if level is not None and level >= Level.WHOLE:
+        chosen = ", as you chose" if shelf.choice_for(skill) == "full" else ""
+        yield f"the listing shows {describe_level(level)}{chosen}"
+    yield from map(str, reasons)
+
+    missing = {entry.what for entry in listing.shortened if entry.name == skill.name}
+    if "references" in missing and level is not None and level >= Level.WHOLE:
+        yield f"the listing doesn't name all of its {count_noun(len(skill.references), 'reference')}: loading it does"
+    if "instructions" in missing:
+        cause = "its disclosure is `always`" if skill.disclosure == "always" else "it is a code skill"
+        yield f"its instructions should be shown because {cause}, but don't fit into the budget of {budget:,} tokens"
