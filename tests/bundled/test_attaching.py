@@ -100,20 +100,19 @@ def test_why_says_how_to_attach_a_skill(run: Run) -> None:
     """It is not on the shelf, and this is what to write."""
     code, out, _ = run("why", "weather")
     assert code == 1
-    assert "not attached" in out
+    assert "not-attached" in out
     assert "Did you mean" not in out
     assert "--with weather" in out
 
 
 def test_why_knows_the_names_of_skills_that_are_not_attached(run: Run) -> None:
     """A misspelled one is suggested, and a request has an answer, too."""
-    assert json.loads(run("why", "databse", "--json")[1])["closest"] == ["database"]
-    assert "Did you mean database?" in run("why", "databse")[1]
+    assert "did you mean database?" in run("why", "databse")[1]
     code, out, _ = run("why", "execution-debugging", "--for", "run the tests", "--json")
     assert code == 1
     [obstacle] = json.loads(out)["obstacles"]
     assert obstacle["code"] == "not-attached"
-    assert obstacle["fix"] == "attach it: --with execution-debugging[=FOLDER]"
+    assert obstacle["fix"] == "attach it with --with execution-debugging[=FOLDER]"
     [missing] = json.loads(run("why", "databse", "--for", "count orders", "--json")[1])["obstacles"]
     assert (missing["code"], missing["fix"]) == ("missing", "did you mean database?")
 

@@ -64,7 +64,7 @@ def _find_attachable() -> dict[str, str]:
 
     ways = {}
     for skill in ATTACHABLE:
-        way = f"attach it: --with {skill.usage}"
+        way = f"attach it with --with {skill.usage}"
         obstacle = skill.find_obstacle()
         ways[skill.name] = f"{obstacle.command}, then {way}" if obstacle else way
     return ways
@@ -122,7 +122,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
         status = "off" if off else "not on the shelf"
     out.print_styled(f"{name} is {status}.", "bold")
     _print_reasons(reasons, out)
-    if not occurrences:
+    if any(reason.code == "missing" for reason in reasons):
         notes = [*notes, *workspace.notes]  # where the search ended matters only if it found nothing
     _print_occurrences(occurrences, out)
     out.print()
