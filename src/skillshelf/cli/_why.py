@@ -100,7 +100,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
     occurrences += elsewhere
 
     reasons: list[Reason] = []
-    if not occurrences:
+    if all(occurrence.status == "no skill" for occurrence in occurrences):
         reasons.append(explain_absence(shelf, name, attachable=_find_attachable()))
     searched = _list_searched(shelf, workspace)
 
