@@ -1,25 +1,26 @@
-"""A lock for objects that live on in a forked child."""
+"""Locks that a forked child can take."""
 
 import os
 import threading
-from types import TracebackType
+from typing import Any
+from weakref import WeakSet
+
+_locks: WeakSet[Any] = WeakSet()
 
 
-class ForkSafeLock:
-    """A reentrant lock that a forked child can always take.
+def make_lock() -> "threading.RLock":
+    """Return a reentrant lock that starts unlocked in a forked child.
 
-    If another thread holds an ordinary lock during a fork, that thread does not exist in the child and never releases
-    it there. So every process has a lock of its own behind this one.
+    Another thread may hold a lock during a fork. That thread doesn't exist in the child and would never release it.
     """
+    lock = threading.RLock()
+    _locks.add(lock)
+    return lock
 
-    def __init__(self) -> None:
-        self._locks: dict[int, threading.RLock] = {}
 
-    def __enter__(self) -> None:
-        # `setdefault` is atomic: two threads that come first in a new process get the same lock.
-        self._locks.setdefault(os.getpid(), threading.RLock()).acquire()
+def _reset_locks() -> None:
+    for lock in _locks:
+        lock._at_fork_reinit()  # as logging and concurrent.futures reset theirs
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._locks[os.getpid()].release()
+
+os.register_at_fork(after_in_child=_reset_locks)

@@ -12,7 +12,7 @@ from skillshelf.descriptor import Activation, Choice, Delta, Found, SkillDescrip
 from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
-from skillshelf.locks import ForkSafeLock
+from skillshelf.locks import make_lock
 from skillshelf.skill import BaseSkill, Permission, Tool
 from skillshelf.sources import (
     BUNDLED,
@@ -45,14 +45,8 @@ class _Observer(NamedTuple):
     repeats: bool
 
 
-class _CachedListing(NamedTuple):
-    generation: int
-    """The generation of the catalog that the listing was made from."""
-    listing: "Listing"
-
-
-_MAX_LISTINGS = 64
-"""Listings that are kept: a ranking is one conversation's."""
+_KEPT_LISTINGS = 4
+"""A conversation uses three for each message: without a ranking, with the last message's, and with its own."""
 
 
 class Shelf:
@@ -81,9 +75,9 @@ class Shelf:
         self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
-        self._lock = ForkSafeLock()
-        self._listings: dict[tuple[str, int, tuple[str, ...]], _CachedListing] = {}
-        """The last listing of each disclosure, budget and ranking, as far as it is kept."""
+        self._lock = make_lock()
+        self._listings: dict[tuple[Any, ...], Listing] = {}
+        """The last few listings, by what they were made from."""
         self._search: SkillSearch | None = None
         """Made at the first search: it reads every skill's instructions."""
         self._observers: tuple[_Observer, ...] = ()
@@ -196,10 +190,10 @@ class Shelf:
         on others. `route` finds one for a message.
         """
         catalog = self._catalog
-        key = (disclosure, budget, tuple(ranking))
+        key = (catalog.generation, disclosure, budget, tuple(ranking))
         cached = self._listings.get(key)
-        if cached and cached.generation == catalog.generation:
-            return cached.listing
+        if cached is not None:
+            return cached
 
         from skillshelf.listing import make_listing
 
@@ -212,9 +206,9 @@ class Shelf:
             ranking=ranking,
             choose=self.choice_for,
         )
-        for oldest in list(self._listings)[: len(self._listings) + 1 - _MAX_LISTINGS]:
+        for oldest in list(self._listings)[: -_KEPT_LISTINGS + 1]:
             self._listings.pop(oldest, None)
-        self._listings[key] = _CachedListing(catalog.generation, listing)
+        self._listings[key] = listing
         return listing
 
     def route(

@@ -106,8 +106,6 @@ class Turn:
         """Loads of a text that the conversation already had, in the order in which they came."""
         self._cache: dict[tuple[Place, str, str, int], _Cached] = {}
         self._cached_bytes = 0
-        self._by_request: dict[tuple[str, str, int], _Cached] = {}
-        """A short cut to the cache, by the arguments of `load`: a repeated load takes under 2 µs."""
         self._lock = threading.Lock()
         self._token: Token[Turn | None] | None = None
 
@@ -123,11 +121,8 @@ class Turn:
 
     def load(self, name: str, reference: str = "", *, offset: int = 0, by: Requester = "model") -> Loaded:
         """Load a skill's instructions, or a page of one of its references. The same load again reads no file."""
-        activation = None
-        cached = self._by_request.get((name, reference, offset))
-        if cached is None:
-            with self._lock:  # two calls at once read once
-                cached, activation = self._load(name, reference, offset, by)
+        with self._lock:  # two calls at once read once
+            cached, activation = self._load(name, reference, offset, by)
         if activation is None:
             activation = self._record_repeat(cached, by)
 
@@ -151,7 +146,6 @@ class Turn:
         for key, cached in list(self._cache.items()):
             if written.startswith(_folder_prefix(cached.descriptor)):
                 self._forget(key)
-        self._by_request.clear()  # the file may be a new skill, to which a name now leads
         return self.shelf.reload(changed=[path])
 
     def _load(self, name: str, reference: str, offset: int, by: Requester) -> "tuple[_Cached, Activation | None]":
@@ -172,7 +166,6 @@ class Turn:
             cached = _Cached(descriptor, loaded, size, replace(activation, repeated=True))
             self._remember(key, cached)
 
-        self._by_request[name, reference, offset] = cached
         return cached, activation
 
     def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
@@ -197,7 +190,6 @@ class Turn:
 
     def _forget(self, key: tuple[Place, str, str, int]) -> None:
         self._cached_bytes -= self._cache.pop(key).size
-        self._by_request.clear()
 
 
 def current_turn_of(shelf: "Shelf") -> Turn | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.locks import ForkSafeLock
+from skillshelf.locks import make_lock
 from skillshelf.search._candidates import Candidates, Scored, find_candidates, find_excluded
 from skillshelf.search._document import are_copies, are_related, find_fields
 from skillshelf.search._engine import EngineName, choose_engine, weigh_rarity
@@ -69,7 +69,7 @@ class SkillSearch:
             # With and without the extra, the same folder is searched from two environments.
             folder = os.path.join(folder, self.engine if encoder is None else f"{self.engine}-similarity")
         self._index = Index(read_instructions, self.engine, encoder, folder)
-        self._lock = ForkSafeLock()
+        self._lock = make_lock()
 
     @property
     def size(self) -> int:

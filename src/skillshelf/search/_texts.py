@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.catalog import Place
-from skillshelf.locks import ForkSafeLock
+from skillshelf.locks import make_lock
 from skillshelf.search._candidates import Scored, find_candidates
 from skillshelf.search._document import are_copies, make_text_document
 from skillshelf.search._engine import EngineName, choose_engine
@@ -43,7 +43,7 @@ class TextSearch:
         encoder = load_encoder() if with_similarity else None
         self.has_similarity = encoder is not None
         self._ids: set[int] = set()
-        self._lock = ForkSafeLock()
+        self._lock = make_lock()
         self._store = Store(None, engine or choose_engine(), encoder)
         self._store.load()
         self._store.change((), ())

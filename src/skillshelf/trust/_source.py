@@ -9,7 +9,7 @@ from typing import NamedTuple
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
 from skillshelf.files import NotPlainFile, Page, mounts_below, split_below
-from skillshelf.locks import ForkSafeLock
+from skillshelf.locks import make_lock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
 from skillshelf.trust._agent_writes import AgentWrites, find_skill_of
@@ -58,7 +58,7 @@ class TrustedSource:
         self._usable: Collection[str] = ()
         """The trees that may be served: approved ones, and those in use because the repository is the user's own."""
         self._generation = -1
-        self._lock = ForkSafeLock()
+        self._lock = make_lock()
 
     # -- as a source --------------------------------------------------------------------------------------------------
 

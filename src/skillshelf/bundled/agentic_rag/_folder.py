@@ -14,7 +14,7 @@ from skillshelf.bundled.agentic_rag._isolated import ExtractedPage, extract_page
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
-from skillshelf.locks import ForkSafeLock
+from skillshelf.locks import make_lock
 from skillshelf.search import SearchText, TextSearch
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, count_noun, decode_text, unify_lines
@@ -81,7 +81,7 @@ class DocumentFolder:
         self.name = name
         self._folder = os.path.realpath(folder)
         self._limits = limits or FolderLimits()
-        self._lock = ForkSafeLock()
+        self._lock = make_lock()
         self._index: TextSearch | None = None
         self._documents: dict[str, _Document] = {}
         self._passages: dict[int, Passage] = {}
