@@ -22,7 +22,7 @@ from skillshelf.hidden import find_dishonest
 from skillshelf.skillmd import MAX_BLOCK, Unreadable, YamlFault, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._plain_blocks import scan_block
+from skillshelf.skillmd._read import scan_fields
 from skillshelf.skillmd._yaml import MAX_NODES
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
 
@@ -239,13 +239,13 @@ BLOCKS_OF_LINES = st.one_of(
 @pytest.mark.sampled
 @given(BLOCKS_OF_LINES)
 @settings(max_examples=examples(700), deadline=None)
-@example("a: |\n  text")
-@example("a: |\n  text\n\n")
-@example("a: >-\n  x\n\n\n  y\n")
-@example("a:\n  - x\n\n  - y\n")
+@example('a: ""\n  b: c\n')
+@example("a:\n  b: c\n\n  d: e\n")
+@example("a:\n  b: c\nd:\n e: f\n")
+@example("a:\n  b: c\n d: e\n")
 def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
     """Y05-Y11, Y16: if the scanner gives an answer, PyYAML gives the same."""
-    scanned = scan_block(block)
+    scanned = scan_fields(block)
     if scanned is not None:
         assert scanned == (yaml.load(block, Loader=yaml.CBaseLoader) or {})
 

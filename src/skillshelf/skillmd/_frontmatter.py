@@ -1,4 +1,4 @@
-"""The values of a frontmatter: plain blocks are scanned, others parsed, and those that are not YAML repaired.
+"""The values of a frontmatter: parsed, and repaired if it is not YAML.
 
 The commonest fault is an unquoted colon in a description. A fault in one field never costs another.
 """
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._plain_blocks import scan_block
 from skillshelf.skillmd._yaml import (
     Budget,
     Document,
@@ -35,10 +34,8 @@ _COMMENTED_FIELD = re.compile(
 def read_values(diagnostics: DiagnosticCollector) -> dict[str, Any]:
     """Return the fields of the frontmatter as texts, and as lists and mappings of texts."""
     block = diagnostics.layout.block
-    values = scan_block(block)
-    if values is None:
-        values = _parse_or_repair(block, diagnostics)
-        _restore_comments(block, values, diagnostics)
+    values = _parse_or_repair(block, diagnostics)
+    _restore_comments(block, values, diagnostics)
     _lower_keys(values, diagnostics)
     return values
 
@@ -104,12 +101,6 @@ class _FrontmatterBuilder(ValueBuilder):
 
 
 def _parse_or_repair(block: str, diagnostics: DiagnosticCollector) -> dict[str, Any]:
-    if "\r" in block:
-        block = block.replace("\r\n", "\n")
-        values = scan_block(block)
-        if values is not None:
-            return values
-
     first_line = diagnostics.layout.first_line
     budget = Budget()
     try:
