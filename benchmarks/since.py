@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="the folder of the other checkout")
     parser.add_argument("--skills", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--only", default="", help="measure the rows with this text")
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory(prefix="skillshelf-since-") as folder:
@@ -122,6 +123,8 @@ def main() -> None:
         }
         print(f"{'':28}{'before':>10}{'now':>10}{'ratio':>8}")
         for what, measure in rows.items():
+            if options.only not in what:
+                continue
             rounds = options.rounds * 3 if what in list(rows)[:3] else options.rounds
             old, new, ratio = compare(*checkouts, measure, rounds)
             print(f"{what:28}{old:>7.1f} ms{new:>7.1f} ms{ratio:>7.2f}x", flush=True)

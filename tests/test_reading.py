@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, Shelf
-from skillshelf.descriptor import thaw
 from skillshelf.lint import check_name
 from skillshelf.skillmd import Unreadable, decode, read, render_skill
 
@@ -150,8 +149,8 @@ def test_a_refused_file_has_one_error_that_says_what_to_change(shelf: Shelf, cas
 def test_a_fault_in_one_field_leaves_the_others(shelf: Shelf) -> None:
     """A repaired field is text. Its neighbours, also nested ones, are read as YAML."""
     assert shelf.catalog["two-faulty-fields"].license == "MIT"
-    assert thaw(shelf.catalog["two-faulty-fields"].fields) == {"keywords": "[@Injected, x]"}
-    assert thaw(shelf.catalog["at-sign-in-list"].metadata) == {
+    assert shelf.catalog["two-faulty-fields"].fields == {"keywords": "[@Injected, x]"}
+    assert shelf.catalog["at-sign-in-list"].metadata == {
         "labels": ["x"],
         "triggers": {"files": ["a.ts"], "keywords": "[@Input, signal]"},
     }
@@ -169,7 +168,7 @@ def test_scalars_stay_as_written(shelf: Shelf) -> None:
 def test_aliases_and_merge_keys_construct_nothing(shelf: Shelf) -> None:
     """An alias stands for its value; a merge key is a key like any other."""
     assert shelf.catalog["anchors"].metadata == {"summary": "Shared words."}
-    assert thaw(shelf.catalog["merge-key"].metadata) == {"<<": {"a": "1"}}
+    assert shelf.catalog["merge-key"].metadata == {"<<": {"a": "1"}}
 
 
 def test_optional_fields_reach_the_descriptor() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, SkillDescriptor
-from skillshelf.descriptor import thaw
 from skillshelf.lint import check_skill, check_text
 from skillshelf.listing import to_xml
 from skillshelf.skillmd import read
@@ -89,7 +88,7 @@ def test_a_valid_folder_is_read(tmp_path: Path) -> None:
 def test_metadata_stays_text() -> None:
     """A version that looks like a number does not become one."""
     text = read("---\nname: a\ndescription: b\nmetadata:\n  author: Test Author\n  version: 1.0\n---\nBody\n")
-    assert thaw(text.optional.metadata) == {"author": "Test Author", "version": "1.0"}
+    assert text.optional.metadata == {"author": "Test Author", "version": "1.0"}
 
 
 def test_a_folder_without_skill_md_is_an_error(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Values that every part of the package shares: a skill's descriptor, a diagnostic, a scan result, a delta."""
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from skillshelf.errors import InvalidSkillError
@@ -17,66 +17,6 @@ Severity = Literal["error", "warning", "info"]
 
 MAX_DESCRIPTION = 1024
 """Characters of a description that the format allows. A longer one is shown and searched up to here."""
-
-
-class FrozenMap(Mapping[str, Any]):
-    """A small mapping that can be hashed: frontmatter values inside a descriptor."""
-
-    __slots__ = ("_items",)
-
-    def __init__(self, items: Mapping[str, Any] | None = None) -> None:
-        self._items: tuple[tuple[str, Any], ...] = tuple((items or {}).items())
-
-    def __getitem__(self, key: str) -> Any:
-        for name, value in self._items:
-            if name == key:
-                return value
-        raise KeyError(key)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    # Mapping's own versions of the next three methods look up each key, which takes quadratic time here.
-    def items(self) -> ItemsView[str, Any]:
-        return dict(self._items).items()
-
-    def values(self) -> ValuesView[Any]:
-        return dict(self._items).values()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mapping):
-            return NotImplemented
-        return dict(self._items) == dict(other.items())
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items))
-
-    def __repr__(self) -> str:
-        return repr(dict(self._items))
-
-
-EMPTY_MAP = FrozenMap()
-
-
-def freeze(value: Any) -> Any:
-    """Return a hashable copy of a YAML value: mappings become FrozenMap, lists become tuples."""
-    if isinstance(value, Mapping):
-        return FrozenMap({str(key): freeze(item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return tuple(freeze(item) for item in value)
-    return value
-
-
-def thaw(value: Any) -> Any:
-    """Undo `freeze`: return plain dicts and lists, which JSON can write."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [thaw(item) for item in value]
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +37,13 @@ class SkillDescriptor:
     license: str = ""
     compatibility: str = ""
     allowed_tools: tuple[str, ...] = ()
-    metadata: FrozenMap = EMPTY_MAP
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     disclosure: Disclosure = "auto"
     """`always`: listed in full. `manual`: hidden from the model; only the user can invoke it."""
     user_invocable: bool = True
     arguments: tuple[str, ...] = ()
     argument_hint: str = ""
-    fields: FrozenMap = EMPTY_MAP
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Frontmatter keys outside the format, as written."""
 
     def __post_init__(self) -> None:

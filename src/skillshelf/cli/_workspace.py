@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import complain
-from skillshelf.descriptor import Choice, SkillDescriptor, thaw
+from skillshelf.descriptor import Choice, SkillDescriptor
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
@@ -105,5 +105,5 @@ def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
 
 def skill_as_json(skill: SkillDescriptor) -> dict[str, Any]:
     """Return the fields of a descriptor for another program, without those that are empty."""
-    fields = {field: thaw(getattr(skill, field)) for field in SkillDescriptor.__dataclass_fields__}
+    fields = {field: getattr(skill, field) for field in SkillDescriptor.__dataclass_fields__}
     return {field: value for field, value in fields.items() if field in _ALWAYS_SHOWN or value}

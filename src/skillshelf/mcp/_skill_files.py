@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from skillshelf.catalog import Candidate
-from skillshelf.descriptor import SkillDescriptor, thaw
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.files import Page
 from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
@@ -221,7 +221,7 @@ def _descriptor_fields(skill: SkillDescriptor) -> dict[str, Any]:
         "license": skill.license,
         "compatibility": skill.compatibility,
         "allowed-tools": " ".join(skill.allowed_tools),
-        "metadata": thaw(skill.metadata),
-        **thaw(skill.fields),
+        "metadata": skill.metadata,
+        **skill.fields,
     }
     return {key: value for key, value in fields.items() if value}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.descriptor import EMPTY_MAP, MAX_DESCRIPTION, Disclosure, FrozenMap, freeze
+from skillshelf.descriptor import MAX_DESCRIPTION, Disclosure
 from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
@@ -180,10 +180,10 @@ class OptionalFields:
     arguments: tuple[str, ...]
     listed_references: tuple[str, ...] | None
     """The references that the author lists, or None if the folder's files count."""
-    metadata: FrozenMap
+    metadata: Mapping[str, Any]
     disclosure: Disclosure
     user_invocable: bool
-    fields: FrozenMap
+    fields: Mapping[str, Any]
     """The keys that neither the format nor skillshelf knows."""
 
 
@@ -255,14 +255,14 @@ class _OptionalFieldReader:
         self._warn("references", message, fix="write one `- references/file.md` line for each")
         return None
 
-    def take_metadata(self) -> FrozenMap:
+    def take_metadata(self) -> Mapping[str, Any]:
         value = self._remaining.pop("metadata", "")
         if isinstance(value, dict):
-            return FrozenMap(freeze(value))
+            return value
         if value:
             fix = "write `metadata:` and below it indented `key: value` lines"
             self._warn("metadata", "'metadata' must be a mapping; it is left out", fix=fix)
-        return EMPTY_MAP
+        return {}
 
     def take_flag(self, key: str, *, default: bool) -> bool:
         value = self._remaining.pop(key, "")
@@ -288,8 +288,8 @@ class _OptionalFieldReader:
         self._warn("disclosure", message, fix="write `disclosure: auto`, or leave it out")
         return "auto"
 
-    def take_rest(self) -> FrozenMap:
-        return FrozenMap(freeze(self._remaining)) if self._remaining else EMPTY_MAP
+    def take_rest(self) -> Mapping[str, Any]:
+        return self._remaining
 
     def _warn(self, key: str, message: str, *, fix: str) -> None:
         self._diagnostics.warn_field(key, "field-invalid", message, fix=fix)
