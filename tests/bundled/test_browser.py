@@ -11,7 +11,7 @@ from sites import Site, send
 from bundled.calling import call
 from bundled.web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser, open_browser
 from skillshelf.bundled import attach_bundled
-from skillshelf.bundled.browser import _errors as errors
+from skillshelf.bundled.browser import BrowserError
 from skillshelf.bundled.browser.skill import BrowserSkill
 from skillshelf.errors import AddressRefusedError, SettingsError
 from skillshelf.net import NetworkRules
@@ -140,7 +140,7 @@ def test_a_long_page_comes_in_parts(skill: BrowserSkill, site: Site) -> None:
         text += part["text"]
         part = call(skill, "read_open_page", offset=part["next_offset"])
     assert (text + part["text"]).split("\n\n") == [f"Paragraph {number}" for number in range(2_000)]
-    with pytest.raises(errors.PageChangedError, match=r"nothing at 999,999.*'selectors\.md'"):
+    with pytest.raises(BrowserError, match=r"nothing at 999,999.*'selectors\.md'"):
         call(skill, "read_open_page", offset=999_999)
 
 
@@ -212,29 +212,28 @@ def test_what_comes_after_a_click_is_waited_for(skill: BrowserSkill, site: Site)
 
 
 @pytest.mark.parametrize(
-    ("tool_name", "name", "arguments", "error", "message"),
+    ("tool_name", "name", "arguments", "message"),
     [
-        ("fill_field", "Day", {"text": "tomorrow"}, errors.ValueRefusedError, "it is a field for date"),
-        ("fill_field", "Gift", {"text": "yes"}, errors.ElementNotUsableError, "Use click_element"),
-        ("fill_field", "Size", {"text": "Large"}, errors.ElementNotUsableError, "Use choose_option"),
-        ("fill_field", "Photo", {"text": "/etc/passwd"}, errors.ElementNotUsableError, "Files cannot be given"),
-        ("choose_option", "Size", {"option": "Larg"}, errors.ValueRefusedError, 'There are: "Large"'),
-        ("choose_option", "Name", {"option": "Ada"}, errors.ElementNotUsableError, "not a list"),
-        ("click_element", "Later", {}, errors.ElementNotUsableError, "is disabled"),
+        ("fill_field", "Day", {"text": "tomorrow"}, "it is a field for date"),
+        ("fill_field", "Gift", {"text": "yes"}, "Use click_element"),
+        ("fill_field", "Size", {"text": "Large"}, "Use choose_option"),
+        ("fill_field", "Photo", {"text": "/etc/passwd"}, "Files cannot be given"),
+        ("choose_option", "Size", {"option": "Larg"}, 'There are: "Large"'),
+        ("choose_option", "Name", {"option": "Ada"}, "not a list"),
+        ("click_element", "Later", {}, "is disabled"),
     ],
 )
 def test_a_field_that_refuses_says_why(
     tool_name: str,
     name: str,
     arguments: dict[str, str],
-    error: type[Exception],
     message: str,
     skill: BrowserSkill,
     site: Site,
 ) -> None:
     """The message names the reference about forms."""
     form = show(skill, site, SHOP)
-    with pytest.raises(error, match=f"{message}.*'forms\\.md'"):
+    with pytest.raises(BrowserError, match=f"{message}.*'forms\\.md'"):
         call(skill, tool_name, element=find_number(form, name), name=name, **arguments)
 
 
@@ -245,7 +244,7 @@ def test_a_covered_element_is_not_clicked(hasty: BrowserSkill, site: Site) -> No
         site,
         "<button>Buy</button><div style='position: fixed; inset: 0; background: gray'>We use cookies</div>",
     )
-    with pytest.raises(errors.ElementNotUsableError, match=r"is covered by .*We use cookies"):
+    with pytest.raises(BrowserError, match=r"is covered by .*We use cookies"):
         click(hasty, page, "Buy")
 
 
@@ -265,7 +264,7 @@ def test_the_browser_goes_back(site: Site) -> None:
         show(fresh, site, "<p>First</p>", "/first")
         show(fresh, site, "<p>Second</p>", "/second")
         assert call(fresh, "go_back")["text"] == "First"
-        with pytest.raises(errors.NoPageError, match="no page before this one"):
+        with pytest.raises(BrowserError, match="no page before this one"):
             call(fresh, "go_back")
         assert call(fresh, "read_open_page")["text"] == "First"
     finally:
@@ -318,7 +317,7 @@ def test_a_number_whose_element_is_in_doubt_is_stale(
     """Nothing is clicked, and the message names the reference about selectors."""
     page = show(skill, site, CHANGING.format(change=change))
     click(skill, page, "Change")
-    with pytest.raises(errors.StaleElementError, match=f"{message}.*'selectors\\.md'"):
+    with pytest.raises(BrowserError, match=f"{message}.*'selectors\\.md'"):
         click(skill, page, "Save")
     assert "Saved" not in call(skill, "read_open_page")["text"]
 
@@ -328,7 +327,7 @@ def test_buttons_of_one_name_are_told_apart_by_their_row(skill: BrowserSkill, si
     page = show(skill, site, STOCK)
     shorter = click(skill, page, "Remove", nth=0)
     assert re.findall(r"- (\w+)", shorter["text"]) == ["Butter", "Cheese"]
-    with pytest.raises(errors.StaleElementError, match="2 elements look like it now"):
+    with pytest.raises(BrowserError, match="2 elements look like it now"):
         click(skill, page, "Remove", nth=0)
     assert re.findall(r"- (\w+)", click(skill, page, "Remove", nth=2)["text"]) == ["Butter"]
 
@@ -345,22 +344,22 @@ def test_a_number_is_never_given_twice(skill: BrowserSkill, site: Site) -> None:
     earlier = show(skill, site, "<button>One</button>", "/one")
     later = show(skill, site, "<button>One</button>", "/two")
     assert find_number(earlier, "One") != find_number(later, "One")
-    with pytest.raises(errors.StaleElementError, match="was on another page"):
+    with pytest.raises(BrowserError, match="was on another page"):
         click(skill, earlier, "One")
-    with pytest.raises(errors.UnknownElementError, match=r"There is no element 1000000\..*'selectors\.md'"):
+    with pytest.raises(BrowserError, match=r"There is no element 1000000\..*'selectors\.md'"):
         call(skill, "click_element", element=1_000_000, name="One")
 
 
 def test_number_and_name_must_belong_together(skill: BrowserSkill, site: Site) -> None:
     """The user agrees to a name, so a page cannot have another element clicked under it."""
     page = show(skill, site, "<button>Delete account</button><button>Cancel</button>")
-    with pytest.raises(errors.WrongElementError, match=r'button "Delete account"\) has not the name "Cancel"'):
+    with pytest.raises(BrowserError, match=r'button "Delete account"\) has not the name "Cancel"'):
         call(skill, "click_element", element=find_number(page, "Delete account"), name="Cancel")
     assert call(skill, "click_element", element=find_number(page, "Cancel"), name=" cancel ")["status"] == 200
 
     page = show(skill, site, CHANGING.format(change="target.textContent = 'Delete everything'"))
     click(skill, page, "Change")
-    with pytest.raises(errors.WrongElementError, match="Delete everything"):
+    with pytest.raises(BrowserError, match="Delete everything"):
         click(skill, page, "Save")
 
 
@@ -399,7 +398,7 @@ def test_new_windows_are_closed_and_reported(skill: BrowserSkill, site: Site) ->
 def test_a_file_is_not_a_page(answer: Any, skill: BrowserSkill, site: Site) -> None:
     """It is not kept, and the browser goes on."""
     site.pages["/file"] = answer
-    with pytest.raises(errors.NotAPageError, match=r"not a page\. .*'error_codes\.md'"):
+    with pytest.raises(BrowserError, match=r"not a page\. .*'error_codes\.md'"):
         call(skill, "open_page", url=site.url("/file"))
     assert show(skill, site, "<p>Still here</p>")["text"] == "Still here"
 

@@ -16,8 +16,7 @@ from sites import Site, send
 
 from bundled.calling import call
 from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser, open_browser
-from skillshelf.bundled.browser import BrowserLimits
-from skillshelf.bundled.browser import _errors as errors
+from skillshelf.bundled.browser import BrowserError, BrowserLimits
 from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser.skill import BrowserSkill
 from skillshelf.errors import MissingExtraError
@@ -67,7 +66,7 @@ def check_goes_on(skill: BrowserSkill, site: Site) -> None:
     for _ in range(10):
         try:
             assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
-        except errors.BrowserError:
+        except BrowserError:
             continue
         return
     pytest.fail("the browser does not go on")
@@ -87,17 +86,17 @@ def test_a_page_that_never_finishes_is_read_as_far_as_it_came(hasty: BrowserSkil
 def test_a_server_that_says_nothing_ends_in_time(hasty: BrowserSkill, site: Stage) -> None:
     """And the browser goes on."""
     site.pages["/silent"] = site.keep_silent
-    with pytest.raises(errors.PageTimeoutError, match=r"did not begin to answer within 6 seconds.*'error_codes\.md'"):
+    with pytest.raises(BrowserError, match=r"did not begin to answer within 6 seconds.*'error_codes\.md'"):
         call(hasty, "open_page", url=site.url("/silent"))
     check_goes_on(hasty, site)
 
 
-HARMFUL: dict[str, tuple[str, tuple[type[Exception], ...]]] = {
-    "an endless loop": ("<script>while (true) {}</script>", (errors.PageHangsError,)),
-    "endless dialogs": ("<script>while (true) alert('again')</script>", (errors.PageHangsError,)),
+HARMFUL = {
+    "an endless loop": ("<script>while (true) {}</script>", "does not respond: its own scripts keep it busy"),
+    "endless dialogs": ("<script>while (true) alert('again')</script>", "one dialog or window after the other"),
     "memory": (
         "<script>const hoard = []; while (true) { hoard.push(new Uint8Array(50e6).fill(1)) }</script>",
-        (errors.PageCrashedError, errors.PageHangsError),
+        "crashed|does not respond",
     ),
 }
 
@@ -105,11 +104,11 @@ HARMFUL: dict[str, tuple[str, tuple[type[Exception], ...]]] = {
 @pytest.mark.parametrize("harm", HARMFUL)
 def test_a_page_that_takes_everything_is_closed(harm: str, hasty: BrowserSkill, site: Stage) -> None:
     """Time, attention or memory. The browser goes on without it."""
-    body, error = HARMFUL[harm]
+    body, reason = HARMFUL[harm]
     site.pages["/harm"] = html(body)
-    with pytest.raises(error, match=r"closed\. Load the reference 'error_codes\.md'"):
+    with pytest.raises(BrowserError, match=rf"({reason}).*closed\. Load the reference 'error_codes\.md'"):
         call(hasty, "open_page", url=site.url("/harm"))
-    with pytest.raises(errors.NoPageError, match="Call open_page"):
+    with pytest.raises(BrowserError, match="Call open_page"):
         call(hasty, "read_open_page")
     check_goes_on(hasty, site)
 
@@ -123,7 +122,7 @@ def test_a_page_that_crashed_is_reported(site: Stage) -> None:
         for pid in find_processes_below(os.getpid()) - others:
             if b"--type=renderer" in read_command(pid):
                 os.kill(pid, signal.SIGKILL)
-        with pytest.raises(errors.PageCrashedError, match="The page crashed"):
+        with pytest.raises(BrowserError, match="The page crashed"):
             call(skill, "read_open_page")
         check_goes_on(skill, site)  # the process that Chromium kept ready for the next page was killed, too
 
@@ -152,7 +151,7 @@ def test_a_browser_that_was_killed_starts_again(site: Stage) -> None:
         for pid in find_processes_below(os.getpid()) - others:
             if b"--remote-debugging-pipe" in read_command(pid) and b"--type=" not in read_command(pid):
                 os.kill(pid, signal.SIGKILL)
-        with pytest.raises(errors.BrowserError):
+        with pytest.raises(BrowserError, match="The browser has crashed"):
             call(skill, "read_open_page")
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
 
@@ -190,7 +189,7 @@ def test_a_page_that_cannot_be_loaded_says_why(site: Stage) -> None:
     with open_browser(site) as skill:
         # In both orders: no failure is explained with an earlier one.
         for url, reason in (*reasons.items(), *reversed(reasons.items())):
-            with pytest.raises(errors.PageUnreachableError, match=rf"{reason}.*'error_codes\.md'"):
+            with pytest.raises(BrowserError, match=rf"{reason}.*'error_codes\.md'"):
                 call(skill, "open_page", url=url)
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
 
@@ -201,7 +200,7 @@ def test_the_reason_does_not_depend_on_an_event_that_may_come_late(
     """Chromium reports a failed request apart from the navigation that failed with it."""
     monkeypatch.setattr(Happenings, "_on_request_failed", Happenings._on_request_finished)
     site.pages["/round"] = send(b"", status=302, Location="/round")
-    with open_browser(site) as skill, pytest.raises(errors.PageUnreachableError, match="redirects in a circle"):
+    with open_browser(site) as skill, pytest.raises(BrowserError, match="redirects in a circle"):
         call(skill, "open_page", url=site.url("/round"))
 
 
@@ -210,7 +209,7 @@ def test_a_browser_that_has_fetched_too_much_says_so(site: Stage) -> None:
     site.pages["/large"] = send(b"x" * 3_000_000, Content_Type="text/plain")
     with open_browser(site, PATIENT._replace(traffic_megabytes=1, load_seconds=2)) as skill:
         assert len(call(skill, "open_page", url=site.url("/large"))["text"]) > 0
-        with pytest.raises(errors.PageUnreachableError, match="too many bytes"):
+        with pytest.raises(BrowserError, match="too many bytes"):
             call(skill, "open_page", url=site.url("/"))
         call(skill, "close_browser")
         assert call(skill, "open_page", url=site.url("/"))["text"] == "Home"
@@ -224,14 +223,14 @@ def test_a_chromium_that_does_not_start_is_explained(program: str, site: Stage) 
     """The next call tries again."""
     skill = make_skill(site, program=program)
     for _ in range(2):
-        with pytest.raises(errors.BrowserUnavailableError, match=r"did not start.*'error_codes\.md'"):
+        with pytest.raises(BrowserError, match=r"did not start.*'error_codes\.md'"):
             call(skill, "open_page", url=site.url("/"))
 
 
 def test_a_machine_without_chromium_is_told_the_command(site: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is started."""
     monkeypatch.setenv("PATH", "/no/such/folder")
-    with pytest.raises(errors.BrowserUnavailableError, match="apt install chromium"):
+    with pytest.raises(BrowserError, match="apt install chromium"):
         call(make_skill(site), "open_page", url=site.url("/"))
 
 

@@ -186,7 +186,7 @@ def test_a_failed_python_program_is_explained(code: str, kind: str, words: str) 
 def test_a_program_that_hangs_is_ended_and_shows_where_it_was() -> None:
     """Python prints its lines before it ends."""
     code = "import time\ndef wait():\n    time.sleep(60)\nwait()"
-    run = call(open_skill(), "execute_python", code=code, seconds=0.5)
+    run = call(open_skill(), "execute_python", code=code, seconds=5)
     assert run["failure"]["kind"] == "time-limit"
     assert "line 3 in wait" in run["output"]
     assert run["exit_code"] is None

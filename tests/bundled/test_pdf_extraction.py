@@ -3,6 +3,7 @@
 import asyncio
 import io
 import os
+import re
 import shutil
 import time
 import zlib
@@ -28,7 +29,7 @@ from skillshelf import Image
 from skillshelf.bundled import attach_bundled
 from skillshelf.bundled.pdf_extraction import ReadLimits
 from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
-from skillshelf.errors import SettingsError, SkillError, error_code
+from skillshelf.errors import SettingsError, SkillError
 
 pytest.importorskip("pypdfium2")
 pytest.importorskip("pdfplumber")
@@ -63,11 +64,11 @@ def write(folder: Path, name: str, data: bytes) -> str:
     return name
 
 
-def refuse(skill: PdfExtractionSkill, tool: str, /, **arguments: Any) -> tuple[str, str]:
-    """Call a tool that must fail. Return the code of the error, and its message."""
+def refuse(skill: PdfExtractionSkill, tool: str, /, **arguments: Any) -> str:
+    """Call a tool that must fail, and return the message."""
     with pytest.raises(SkillError) as caught:
         call(skill, tool, **arguments)
-    return error_code(type(caught.value)), str(caught.value)
+    return str(caught.value)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -155,8 +156,8 @@ def test_tables_are_read_by_lines_or_by_gaps(skill: PdfExtractionSkill) -> None:
     """A page without lines says what to load."""
     lined = call(skill, "read_pdf_tables", path="report.pdf", page=2)
     assert lined["tables"] == [{"rows": SALES}]
-    code, message = refuse(skill, "read_pdf_tables", path="report.pdf", page=3)
-    assert code == "no-tables"
+    message = refuse(skill, "read_pdf_tables", path="report.pdf", page=3)
+    assert "No table" in message
     assert "'page_layouts.md'" in message
     assert call(skill, "read_pdf_tables", path="report.pdf", page=3, separated_by="spaces")["tables"] == [
         {"rows": SALES}
@@ -179,8 +180,8 @@ def test_a_page_is_shown_as_a_picture(skill: PdfExtractionSkill) -> None:
 def test_a_scanned_page_is_read_by_ocr(skill: PdfExtractionSkill, tmp_path: Path) -> None:
     """Without OCR, it has no text, and the error says what to do."""
     write(tmp_path, "scan.pdf", make_scan("Invoice 4711"))
-    code, message = refuse(skill, "read_pdf_text", path="scan.pdf")
-    assert code == "no-text"
+    message = refuse(skill, "read_pdf_text", path="scan.pdf")
+    assert "There is no text on page 1" in message
     assert "'scanned_pages.md'" in message
 
     read = call(skill, "read_scanned_page", path="scan.pdf", page=1)
@@ -196,7 +197,7 @@ def test_a_missing_language_names_the_command(
 ) -> None:
     """An option for the engine is no language."""
     write(tmp_path, "scan.pdf", make_scan("Invoice 4711"))
-    assert message in refuse(skill, "read_scanned_page", path="scan.pdf", page=1, language=language)[1]
+    assert message in refuse(skill, "read_scanned_page", path="scan.pdf", page=1, language=language)
 
 
 def test_a_missing_engine_names_the_command(
@@ -204,8 +205,7 @@ def test_a_missing_engine_names_the_command(
 ) -> None:
     """Everything else works without it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    code, message = refuse(skill, "read_scanned_page", path="report.pdf", page=1)
-    assert code == "ocr-unavailable"
+    message = refuse(skill, "read_scanned_page", path="report.pdf", page=1)
     assert "apt install tesseract-ocr" in message
     assert call(skill, "describe_pdf", path="report.pdf")["pages"] == 4
 
@@ -232,16 +232,15 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path, path: str) -> None
     write(tmp_path, "secret.pdf", make_pdf(write_line("Secret")))
     (folder / "link.pdf").symlink_to(tmp_path / "secret.pdf")
     (folder / "linked").symlink_to(tmp_path)
-    code, message = refuse(open_skill(folder), "read_pdf_text", path=path)
-    assert code == "outside-folder"
+    message = refuse(open_skill(folder), "read_pdf_text", path=path)
+    assert "outside the folder" in message or "is not opened" in message
     assert str(tmp_path) not in message
 
 
 @pytest.mark.parametrize("path", ["report.pfd", "", ".", "no\0such.pdf", "report.pdf/x", "x" * 5000, "\ud800.pdf"])
 def test_a_wrong_path_is_explained(skill: PdfExtractionSkill, path: str) -> None:
     """Also one that no file can have."""
-    code, message = refuse(skill, "describe_pdf", path=path)
-    assert code in ("pdf-not-found", "not-pdf", "outside-folder")
+    message = refuse(skill, "describe_pdf", path=path)
     assert "'error_codes.md'" in message
     assert len(message) < 500
     if path == "report.pfd":
@@ -250,7 +249,7 @@ def test_a_wrong_path_is_explained(skill: PdfExtractionSkill, path: str) -> None
 
 def test_a_fifo_is_not_waited_for(skill: PdfExtractionSkill, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.pdf")
-    assert refuse(skill, "describe_pdf", path="pipe.pdf")[0] == "outside-folder"
+    assert "is not opened" in refuse(skill, "describe_pdf", path="pipe.pdf")
 
 
 def test_a_setting_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,13 +271,11 @@ def test_an_encrypted_file_needs_a_password_that_the_model_never_sees(
 ) -> None:
     """It comes from the environment or from a function, which is called only for a file that needs it."""
     path = write(tmp_path, "locked.pdf", make_encrypted("Top secret", "open sesame"))
-    code, message = refuse(open_skill(tmp_path), "read_pdf_text", path=path)
-    assert code == "password-needed"
+    message = refuse(open_skill(tmp_path), "read_pdf_text", path=path)
     assert "no password" in message
 
     monkeypatch.setenv("SKILLSHELF_PDF_PASSWORD", "not this")
-    code, message = refuse(open_skill(tmp_path), "read_pdf_text", path=path)
-    assert code == "password-needed"
+    message = refuse(open_skill(tmp_path), "read_pdf_text", path=path)
     assert "wrong" in message
     assert "not this" not in message
 
@@ -294,7 +291,7 @@ def test_an_encrypted_file_needs_a_password_that_the_model_never_sees(
 
     skill = PdfExtractionSkill(str(tmp_path), password=find_password, limits=ReadLimits(seconds=300))
     assert call(skill, "describe_pdf", path=path)["is_encrypted"]
-    assert refuse(skill, "read_pdf_tables", path=path, page=1)[0] == "no-tables"
+    assert "No table" in refuse(skill, "read_pdf_tables", path=path, page=1)
     call(skill, "describe_pdf", path=write(tmp_path, "open.pdf", make_pdf(write_line("Hello"))))
     assert asked == [path, path]
 
@@ -303,19 +300,19 @@ def test_an_encrypted_file_needs_a_password_that_the_model_never_sees(
 
 PAGES = {1: b"<< /Type /Catalog /Pages 2 0 R >>", 4: b"<< >>"}
 WRONG = {
-    "empty": (b"", "not-pdf"),
-    "a web page": (b"<html>not found</html>", "not-pdf"),
-    "cut short": (make_pdf(*[write_line("Hello")] * 30)[:900], "damaged-pdf"),
-    "only a header": (b"%PDF-1.7\n", "damaged-pdf"),
-    "noise": (b"%PDF-1.7\n" + bytes(range(256)) * 20, "damaged-pdf"),
-    "no pages": (join_objects({**PAGES, 2: b"<< /Type /Pages /Kids [] /Count 0 >>"}), "damaged-pdf"),
+    "empty": (b"", "is empty"),
+    "a web page": (b"<html>not found</html>", "is not a PDF"),
+    "cut short": (make_pdf(*[write_line("Hello")] * 30)[:900], "damaged or cut short"),
+    "only a header": (b"%PDF-1.7\n", "damaged or cut short"),
+    "noise": (b"%PDF-1.7\n" + bytes(range(256)) * 20, "damaged or cut short"),
+    "no pages": (join_objects({**PAGES, 2: b"<< /Type /Pages /Kids [] /Count 0 >>"}), "damaged or cut short"),
     "a loop of pages": (
         join_objects({**PAGES, 2: b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 >>"}),
-        "damaged-pdf",
+        "None of its pages can be read",
     ),
     "deep nesting": (
         join_objects({**PAGES, 1: b"<< /Pages 2 0 R /X " + b"[" * 100_000 + b"]" * 100_000 + b" >>"}),
-        "damaged-pdf",
+        "damaged or cut short",
     ),
 }
 
@@ -324,8 +321,8 @@ WRONG = {
 def test_a_wrong_file_is_an_error_that_names_a_reference(tmp_path: Path, name: str) -> None:
     data, expected = WRONG[name]
     skill = open_skill(tmp_path)
-    code, message = refuse(skill, "describe_pdf", path=write(tmp_path, "wrong.pdf", data))
-    assert code == expected
+    message = refuse(skill, "describe_pdf", path=write(tmp_path, "wrong.pdf", data))
+    assert expected in message
     assert "'error_codes.md'" in message
 
 
@@ -341,8 +338,7 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.pdf"
     path.write_bytes(make_pdf(write_line("Hello")))
     os.truncate(path, 200_000_000)
-    code, message = refuse(open_skill(tmp_path), "describe_pdf", path="large.pdf")
-    assert code == "too-large"
+    message = refuse(open_skill(tmp_path), "describe_pdf", path="large.pdf")
     assert "200 MB" in message
 
 
@@ -354,8 +350,8 @@ def test_a_page_that_unpacks_to_more_than_the_memory_ends_its_reader_alone(tmp_p
     write(tmp_path, "bomb.pdf", join_objects({**PAGES, 2: tree, 10: page, 11: bomb}))
     write(tmp_path, "good.pdf", make_pdf(write_line("Hello")))
     skill = open_skill(tmp_path, memory_megabytes=256)
-    assert refuse(skill, "read_pdf_text", path="bomb.pdf")[0] == "reader-crashed"
-    assert refuse(skill, "read_pdf_tables", path="bomb.pdf", page=1)[0] == "reader-crashed"
+    assert "The process that reads the file ended" in refuse(skill, "read_pdf_text", path="bomb.pdf")
+    assert "of memory" in refuse(skill, "read_pdf_tables", path="bomb.pdf", page=1)
     assert call(skill, "describe_pdf", path="good.pdf")["pages"] == 1
 
 
@@ -373,8 +369,8 @@ def test_a_page_that_takes_for_ever_is_ended(tmp_path: Path) -> None:
     """And so is its process."""
     path = write(tmp_path, "endless.pdf", make_endless())
     skill = open_skill(tmp_path, seconds=2)
-    code, message = refuse(skill, "read_pdf_tables", path=path, page=1)
-    assert code == "too-slow"
+    message = refuse(skill, "read_pdf_tables", path=path, page=1)
+    assert "Reading was ended after 2 seconds" in message
     assert "'error_codes.md'" in message
     wait_for_readers_to_end(tmp_path / path)
 
@@ -425,8 +421,8 @@ def wait_for_readers_to_end(path: Path) -> None:
 
 @pytest.mark.parametrize("pages", ["5", "0", "3-9", "2-1", "one", "1,,2", "-1", "9" * 600, "1;2"])
 def test_pages_that_are_not_there_are_explained(skill: PdfExtractionSkill, pages: str) -> None:
-    code, message = refuse(skill, "read_pdf_text", path="report.pdf", pages=pages)
-    assert code == "no-such-page"
+    message = refuse(skill, "read_pdf_text", path="report.pdf", pages=pages)
+    assert re.search("There is no page|Pages are written as|greater than its last", message)
     assert len(message) < 300
 
 

@@ -1,21 +1,13 @@
 """Errors that tell the model where the way out is described."""
 
-from typing import ClassVar
-
-from skillshelf.errors import SkillError, error_code
+from skillshelf.errors import SkillError
 
 
 class GuidedError(SkillError):
-    """Something that a bundled skill cannot do. The message names the reference that helps."""
+    """Something that a bundled skill can't do. The message names the reference that helps."""
 
-    reference: ClassVar[str] = "error_codes.md"
-    """The reference that says what to do about it."""
-
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, reference: str = "error_codes.md") -> None:
         self.reason = reason
-        super().__init__(f"{reason} Load the reference {self.reference!r} for what to do about it.")
-
-    @property
-    def code(self) -> str:
-        """The error's name for programs, such as `password-needed`."""
-        return error_code(type(self))
+        """What happened, without the advice."""
+        self.reference = reference
+        super().__init__(f"{reason} Load the reference {reference!r} for what to do about it.")

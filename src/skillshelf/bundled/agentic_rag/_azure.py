@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from skillshelf.bundled.agentic_rag._errors import AzureFailedError, EmptyQuestionError
+from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._passages import MAX_CHARACTERS
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.errors import MissingExtraError
@@ -74,7 +74,7 @@ class AzureIndex:
 
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
         if not question.strip():
-            raise EmptyQuestionError("There is nothing to look for.")
+            raise RagError("There is nothing to look for.")
         return await asyncio.to_thread(self._search, question, limit)
 
     def _search(self, question: str, limit: int) -> list[Passage]:
@@ -112,7 +112,7 @@ class AzureIndex:
             return self._credential
         key = os.environ.get(KEY_VARIABLE)
         if not key:
-            raise AzureFailedError(self.name, f"there is no key. Tell the user to put a query key into {KEY_VARIABLE}.")
+            raise self._fail(f"there is no key. Tell the user to put a query key into {KEY_VARIABLE}.")
         return AzureKeyCredential(key)
 
     def _make_passage(self, document: Mapping[str, Any]) -> Passage:
@@ -122,8 +122,11 @@ class AzureIndex:
         title = str(document.get(options.title_field) or "") or locator
         return Passage(self.name, locator, title, text)
 
-    def _explain(self, error: exceptions.AzureError) -> AzureFailedError:
+    def _explain(self, error: exceptions.AzureError) -> SourceFailedError:
         if isinstance(error, exceptions.HttpResponseError):
             reason = clip(clean_line(error.message), _MAX_REASON).rstrip(".")
-            return AzureFailedError(self.name, f"Azure AI Search answered with status {error.status_code}: {reason}.")
-        return AzureFailedError(self.name, f"there is no connection to Azure AI Search ({type(error).__name__}).")
+            return self._fail(f"Azure AI Search answered with status {error.status_code}: {reason}.")
+        return self._fail(f"there is no connection to Azure AI Search ({type(error).__name__}).")
+
+    def _fail(self, reason: str) -> SourceFailedError:
+        return SourceFailedError(self.name, reason, reference="azure_search_config.md")

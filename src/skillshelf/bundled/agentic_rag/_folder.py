@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, aclosing
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, RagError, SourceFailedError, WorkerEndedError
+from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError, WorkerEndedError
 from skillshelf.bundled.agentic_rag._isolated import ExtractedPage, extract_pages
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage
@@ -89,7 +89,7 @@ class DocumentFolder:
 
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
         if not question.strip():
-            raise EmptyQuestionError("There is nothing to look for.")
+            raise RagError("There is nothing to look for.")
         return await asyncio.to_thread(self._search, question, limit)
 
     def _search(self, question: str, limit: int) -> list[Passage]:

@@ -6,12 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import (
-    BudgetTooSmallError,
-    EmptyQuestionError,
-    NothingFoundError,
     RagError,
     SourceFailedError,
-    SourceMissingError,
     find_reason,
 )
 from skillshelf.bundled.agentic_rag._graphs import find_graph_passages
@@ -56,7 +52,7 @@ class Answers(NamedTuple):
 async def ask_sources(sources: Sources, question: str, seconds: float) -> Answers:
     """Ask all sources at the same time. One that fails, or takes too long, is reported and holds up no other."""
     if not question.strip():
-        raise EmptyQuestionError("There is no question.")
+        raise RagError("There is no question.")
     question = question[:_MAX_QUESTION]
     searched: list[PassageSource] = [*sources.documents]
     if sources.web is not None:
@@ -135,7 +131,9 @@ def assemble(question: str, answers: Answers, budget: int) -> Gathered:
     """Return the best passages that fit into a budget of tokens, with numbers to cite them by. Raises RagError."""
     merged = merge(question, answers.lists)
     if not merged:
-        raise NothingFoundError(" ".join(["No source has anything on this.", *answers.failures, *answers.remarks]))
+        raise RagError(
+            " ".join(["No source has anything on this.", *answers.failures, *answers.remarks]), reference="sources.md"
+        )
     evidence: list[Evidence] = []
     spent = 0
     for passage in merged:
@@ -145,7 +143,7 @@ def assemble(question: str, answers: Answers, budget: int) -> Gathered:
             evidence.append(numbered)
             spent += cost
         elif not evidence:  # without the best passage, the others would mislead
-            raise BudgetTooSmallError(budget, cost)
+            raise RagError(f"The best passage takes {cost:,} tokens, and the budget is {budget:,}.")
     return Gathered(
         notice=NOTICE,
         evidence=evidence,
@@ -170,11 +168,13 @@ def _cite(evidence: Evidence) -> str:
 async def search_all(documents: Sequence[PassageSource], query: str, limit: int, seconds: float) -> FoundPassages:
     """Return the best passages of the sources of documents. Raises RagError."""
     if not documents:
-        raise SourceMissingError("The user has attached no documents.")
+        raise RagError("The user has attached no documents.", reference="sources.md")
     answers = await ask_sources(Sources(documents), query, seconds)
     passages = await asyncio.to_thread(merge, query, answers.lists)
     if not passages:
-        raise NothingFoundError(" ".join(["No document has anything on this.", *answers.failures, *answers.remarks]))
+        raise RagError(
+            " ".join(["No document has anything on this.", *answers.failures, *answers.remarks]), reference="sources.md"
+        )
     return FoundPassages(
         notice=NOTICE,
         passages=[show_passage(passage) for passage in passages[:limit]],

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from skillshelf.bundled._workers import can_confine
-from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, SourceFailedError
+from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._isolated import ask_graph_file
 from skillshelf.bundled.agentic_rag._results import GraphSchema
 from skillshelf.bundled.agentic_rag._worker import measure_space
@@ -36,8 +36,9 @@ class GraphFile:
 
     async def query(self, cypher: str, parameters: Mapping[str, Parameter], limit: int, *, is_template: bool) -> Rows:
         if not is_template and not await asyncio.to_thread(can_confine):
-            raise CypherRefusedError(
-                "Queries of your own need a sandbox for the database, which this machine does not have. Use a template."
+            raise RagError(
+                "Your own queries need a sandbox for the database, and this machine has none. Use a template.",
+                reference="cypher_templates.py",
             )
         request = {
             "action": "query",

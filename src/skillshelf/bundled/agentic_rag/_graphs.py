@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import TemplateParametersError, UnknownTemplateError
+from skillshelf.bundled.agentic_rag._errors import RagError
 from skillshelf.bundled.agentic_rag._results import TemplateCard
 from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage
 from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
 from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.search import split_words
-from skillshelf.text import clip
+from skillshelf.text import clip, closest_names, quote_for_model
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
 _MAX_ROWS = 300
@@ -53,11 +53,15 @@ async def query_template(
     """Run a template. Raises RagError."""
     template = templates.get(name)
     if template is None:
-        raise UnknownTemplateError(name, templates)
+        close = closest_names(name, list(templates))
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(templates)}."
+        raise RagError(f"No template is called {quote_for_model(name)}. {hint}", reference="cypher_templates.py")
     if {*parameters} != {*template.parameters}:
         wanted = ", ".join(template.parameters) or "none"
         given = ", ".join(parameters) or "none"
-        raise TemplateParametersError(f"The template {name!r} has the parameters {wanted}, and got {given}.")
+        raise RagError(
+            f"The template {name!r} has the parameters {wanted}, and got {given}.", reference="cypher_templates.py"
+        )
     return await graph.query(template.cypher, parameters, limit, is_template=True)
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import Any, NamedTuple, TypeVar
 
 from skillshelf.bundled._workers import AnswerTooLong, run_worker, stream_worker
-from skillshelf.bundled.agentic_rag._errors import ISOLATED_ERRORS, RagError, WorkerEndedError
+from skillshelf.bundled.agentic_rag._errors import RagError, WorkerEndedError
 
 _WORKER = "skillshelf.bundled.agentic_rag._worker"
 _MAX_ANSWER = 20_000_000
@@ -87,7 +87,7 @@ def _read_page(line: bytes) -> ExtractedPage:
     try:
         answer = json.loads(line)
         if "error" in answer:
-            return ISOLATED_ERRORS[answer["error"]](str(answer["reason"]))
+            return RagError(str(answer["error"]), reference=str(answer["reference"]))
         found = answer["result"]
         if found is None:
             return None
@@ -121,7 +121,7 @@ async def _ask(
         content = json.loads(answer.output)
         if "error" not in content:
             return read_result(content["result"])
-        error = ISOLATED_ERRORS[content["error"]](str(content["reason"]))
+        error = RagError(str(content["error"]), reference=str(content["reference"]))
     except (ValueError, LookupError, TypeError, RecursionError):
         raise RagError(f"The process that does this ended {answer.ending}, without an answer.") from None
     raise error

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, SourceFailedError
+from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
 from skillshelf.bundled.database import Parameter, Rows, make_rows
 from skillshelf.errors import MissingExtraError
@@ -126,30 +126,33 @@ class Neo4jGraph:
             return None
         return self._user or "neo4j", password
 
-    def _explain(self, error: exceptions.Neo4jError) -> CypherRefusedError | SourceFailedError:
+    def _explain(self, error: exceptions.Neo4jError) -> RagError | SourceFailedError:
         code = error.code or ""
         message = clip(clean_line(error.message or ""), _MAX_REASON).rstrip(".")
         if "TransactionTimedOut" in code or "Terminated" in code:
-            return CypherRefusedError(
+            return RagError(
                 f"The query took longer than {self._seconds:g} seconds, and was ended. Follow fewer relationships, or "
-                f"add LIMIT."
+                f"add LIMIT.",
+                reference="cypher_templates.py",
             )
         if code.startswith("Neo.ClientError.Statement"):
-            return CypherRefusedError(f"The graph refused the query ({code}): {message}.")
+            return RagError(f"The graph refused the query ({code}): {message}.", reference="cypher_templates.py")
         return SourceFailedError(self.name, f"Neo4j refused ({code}): {message}.")
 
 
 def _check_plan(summary: neo4j.ResultSummary) -> None:
-    """Raise CypherRefusedError if the server's own plan for a query does more than read the graph."""
+    """Raise RagError if the server's own plan for a query does more than read the graph."""
     if summary.query_type != _READING:
-        raise CypherRefusedError("The query would do more than read.")
+        raise RagError("The query would do more than read.", reference="cypher_templates.py")
     pending = [summary.plan or {}]
     while pending:
         step = pending.pop()
         operator = str(step.get("operatorType", ""))
         if operator.startswith(_REFUSED_OPERATORS):
             name = operator.partition("@")[0]
-            raise CypherRefusedError(f"The query reaches beyond the graph: its plan has the step {name}.")
+            raise RagError(
+                f"The query reaches beyond the graph: its plan has the step {name}.", reference="cypher_templates.py"
+            )
         pending += step.get("children", [])
 
 

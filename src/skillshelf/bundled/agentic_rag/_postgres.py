@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError, SourceFailedError
+from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._passages import fuse_ranks
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.bundled.database import DatabaseError
@@ -63,7 +63,7 @@ class PostgresPassages:
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
         words = list(dict.fromkeys(split_words(question)))[:_MAX_WORDS]
         if not words:
-            raise EmptyQuestionError("There is nothing to look for.")
+            raise RagError("There is nothing to look for.")
         try:
             if self._columns is None:
                 self._columns = await asyncio.to_thread(self._find_columns)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import (
-    EmptyQuestionError,
-    PageUnreadableError,
+    RagError,
     SourceFailedError,
     find_reason,
 )
@@ -49,17 +48,17 @@ class WebPages:
         if fetched.media_type in _HTML or (not fetched.media_type and b"<html" in fetched.body[:2000].lower()):
             page = await extract_page(fetched.text)
             if page is None:
-                raise PageUnreadableError(f"{clean_line(fetched.url)} has no text: it may be made by scripts.")
+                raise RagError(f"{clean_line(fetched.url)} has no text: it may be made by scripts.")
             return WebPage(fetched.url, page.title, unify_lines(page.text), fetched.is_whole)
         is_text = fetched.media_type.startswith("text/") or fetched.media_type in _PLAIN
         if not is_text or b"\0" in fetched.body[:100_000]:
             kind = clean_line(fetched.media_type) or "not named"
-            raise PageUnreadableError(f"{clean_line(fetched.url)} is not a page to read: its type is {kind}.")
+            raise RagError(f"{clean_line(fetched.url)} is not a page to read: its type is {kind}.")
         return WebPage(fetched.url, "", unify_lines(fetched.text), fetched.is_whole)
 
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
         if not question.strip():
-            raise EmptyQuestionError("There is nothing to look for.")
+            raise RagError("There is nothing to look for.")
         results = await asyncio.gather(*(self._read_cached(url) for url in self._pages), return_exceptions=True)
         pages: list[WebPage] = []
         problems: list[str] = []
@@ -99,9 +98,9 @@ def _rank(question: str, passages: Sequence[Passage], limit: int) -> list[Passag
 
 def _check_status(fetched: Fetched) -> None:
     if fetched.status in _DENIED:
-        raise PageUnreadableError(
+        raise RagError(
             f"{clean_line(fetched.url)} wants a sign-in (status {fetched.status}). The skill authentication-gates is "
             f"for such pages."
         )
     if fetched.status != 200:
-        raise PageUnreadableError(f"{clean_line(fetched.url)} answered with status {fetched.status}.")
+        raise RagError(f"{clean_line(fetched.url)} answered with status {fetched.status}.")

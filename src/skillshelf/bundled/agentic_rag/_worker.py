@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from skillshelf.bundled._worker import forbid_opening, serve_stream
-from skillshelf.bundled.agentic_rag._errors import CypherRefusedError, PageUnreadableError, RagError
+from skillshelf.bundled.agentic_rag._errors import DEFAULT_REFERENCE, RagError
 from skillshelf.bundled.database import Rows, make_rows
 from skillshelf.text import clip
 
@@ -47,9 +47,9 @@ def _try(work: Callable[[], Any]) -> dict[str, Any]:
     try:
         return {"result": work()}
     except RagError as error:
-        return {"error": error.code, "reason": error.reason}
+        return {"error": error.reason, "reference": error.reference}
     except MemoryError:
-        return {"error": RagError("").code, "reason": "It needs more memory than it may take."}
+        return {"error": "It needs more memory than it may take.", "reference": DEFAULT_REFERENCE}
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def _extract(html: str) -> dict[str, str] | None:
         metadata = trafilatura.extract_metadata(html)
         title = (metadata.title if metadata else None) or ""
     except Exception as error:
-        raise PageUnreadableError(f"The page breaks the parser ({type(error).__name__}).") from None
+        raise RagError(f"The page breaks the parser ({type(error).__name__}).") from None
     return {"title": title, "text": text}
 
 
@@ -116,21 +116,27 @@ def _run_query(connection: Any, cypher: str, parameters: Mapping[str, Any], limi
     try:
         found = connection.execute(cypher, dict(parameters))
         if isinstance(found, list):
-            raise CypherRefusedError("Several statements came at once. Send one.")
+            raise RagError("Several statements came at once. Send one.", reference="cypher_templates.py")
         columns = found.get_column_names()
         return make_rows(columns, _iterate(found), limit)
     except (RuntimeError, OSError, TypeError, ValueError) as error:
         raise _explain(str(error)) from None
 
 
-def _explain(message: str) -> CypherRefusedError:
+def _explain(message: str) -> RagError:
     """Return our error for the database's message, which names no kind of error that a program could rely on."""
     first = clip(message.partition("\n")[0], _MAX_REASON)
     if first == "Interrupted.":
-        return CypherRefusedError("The query took too long, and was ended. Follow fewer relationships, or add LIMIT.")
+        return RagError(
+            "The query took too long, and was ended. Follow fewer relationships, or add LIMIT.",
+            reference="cypher_templates.py",
+        )
     if "Too many open files" in message:
-        return CypherRefusedError("The query tried to open a file or a connection. It may only read the graph.")
-    return CypherRefusedError(f"The graph refused the query: {first.rstrip('.')}.")
+        return RagError(
+            "The query tried to open a file or a connection. It may only read the graph.",
+            reference="cypher_templates.py",
+        )
+    return RagError(f"The graph refused the query: {first.rstrip('.')}.", reference="cypher_templates.py")
 
 
 def _iterate(found: Any) -> Iterator[list[Any]]:

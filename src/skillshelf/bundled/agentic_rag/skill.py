@@ -86,7 +86,7 @@ class AgenticRagSkill(BaseSkill):
         settings = parse_setting(setting)
 
         def open_named() -> "Sources":
-            from skillshelf.bundled.agentic_rag._opening import open_sources
+            from skillshelf.bundled.agentic_rag._settings import open_sources
 
             return open_sources(settings)
 
@@ -165,11 +165,11 @@ class AgenticRagSkill(BaseSkill):
             limit: The maximum number of rows, up to 200.
         """
         from skillshelf.bundled._values import clean_values
-        from skillshelf.bundled.agentic_rag._errors import EmptyQuestionError
+        from skillshelf.bundled.agentic_rag._errors import RagError
         from skillshelf.bundled.agentic_rag._results import NOTICE
 
         if not cypher.strip():
-            raise EmptyQuestionError("There is no query.")
+            raise RagError("There is no query.")
         rows = max(1, min(limit, _MAX_ROWS))
         result = await self._graph.query(cypher, parameters or {}, rows, is_template=False)
         return GraphAnswer(notice=NOTICE, result=clean_values(result))
@@ -207,9 +207,9 @@ class AgenticRagSkill(BaseSkill):
     def _graph(self) -> "GraphSource":
         graph = self._open().graph
         if graph is None:
-            from skillshelf.bundled.agentic_rag._errors import SourceMissingError
+            from skillshelf.bundled.agentic_rag._errors import RagError
 
-            raise SourceMissingError("The user has attached no graph.")
+            raise RagError("The user has attached no graph.", reference="sources.md")
         return graph
 
     @property

@@ -10,18 +10,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from skillshelf.bundled.authentication_gates._clients import OAuthClient
-from skillshelf.bundled.authentication_gates._errors import (
-    AccessDeniedError,
-    AccessError,
-    CredentialMissingError,
-    CredentialRefusedError,
-    HandOffError,
-    RateLimitedError,
-    ScopeMissingError,
-    SignInFailedError,
-    SiteNotNamedError,
-)
+from skillshelf.bundled.authentication_gates._errors import HELP, AccessError, SignInFailedError
 from skillshelf.bundled.authentication_gates._gates import Answer, Gate, classify, next_location
 from skillshelf.bundled.authentication_gates._listener import RedirectListener
 from skillshelf.bundled.authentication_gates._login_pages import find_login_form
@@ -34,11 +23,12 @@ from skillshelf.bundled.authentication_gates._oauth import (
     find_issuers,
 )
 from skillshelf.bundled.authentication_gates._redaction import Redactor
-from skillshelf.bundled.authentication_gates._sites import Site
+from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
 from skillshelf.bundled.authentication_gates._vaults import Credential, CredentialRequest, Vault
 from skillshelf.bundled.authentication_gates._wire import Wire, parse_cookie_header, read_cookies
 from skillshelf.errors import FetchFailedError, SkillError
 from skillshelf.net import Fetched, NetworkRules
+from skillshelf.text import count_noun
 
 Flow = Literal["auto", "device", "browser"]
 Sleep = Callable[[float], Awaitable[None]]
@@ -161,7 +151,10 @@ class Broker:
                 f"Load the reference 'error_codes.md' if the answer is not what you expect."
             )
         if gate.site not in self._sites:
-            raise SiteNotNamedError(str(gate.site), gate.site.setting)
+            raise AccessError(
+                f"The user has not allowed credentials for {gate.site}. Ask them whether it may have one; they allow "
+                f"it by attaching the skill with it: --with authentication-gates={gate.site.setting}"
+            )
 
         wanted = scope or gate.scope
         for known in self._handoffs.values():
@@ -193,7 +186,7 @@ class Broker:
         try:
             return self._handoffs[handoff_id]
         except KeyError:
-            raise HandOffError(
+            raise AccessError(
                 "There is no such hand-off, or it has ended. Call request_access with the address for a new one."
             ) from None
 
@@ -219,7 +212,7 @@ class Broker:
     async def _ask_vault(self, handoff: HandOff) -> None:
         gate = handoff.gate
         if not gate.schemes:
-            raise CredentialMissingError(
+            raise AccessError(
                 f"{gate.site} takes {' or '.join(gate.unsupported)} only, which this skill cannot send. Load the "
                 f"reference 'error_codes.md' for what the user can do."
             )
@@ -246,7 +239,7 @@ class Broker:
                 handoff.cookies.clear()  # those of a stranger
                 raise
         else:
-            raise CredentialMissingError(
+            raise AccessError(
                 f"The user's vault has a credential for {gate.site}, but not of a kind that the site takes: "
                 f"{', '.join(gate.schemes)}. {self._vault.explain(request)}"
             )
@@ -258,7 +251,7 @@ class Broker:
 
     def _make_basic(self, credential: Credential, site: str) -> str:
         if ":" in credential.user:
-            raise CredentialMissingError(f"The user name for {site} has a colon, which basic authentication forbids.")
+            raise AccessError(f"The user name for {site} has a colon, which basic authentication forbids.")
         pair = f"{credential.user}:{credential.password}"
         encoded = base64.b64encode(pair.encode()).decode()
         self._redactor.add(pair, encoded)
@@ -269,11 +262,11 @@ class Broker:
         site = str(handoff.site)
         known = handoff.gate.login_form
         if known is None:
-            raise CredentialMissingError(f"{site} shows no form to sign in with. Load the reference 'login_walls.md'.")
+            raise AccessError(f"{site} shows no form to sign in with. Load the reference 'login_walls.md'.")
         page = await self._follow(known.page, handoff)
         form = find_login_form(page.text, page.url, is_refused=True)
         if form is None or not form.password_field or Site.of(form.action) != handoff.site:
-            raise CredentialMissingError(
+            raise AccessError(
                 f"The login page of {site} has changed, and is no longer a form that can be filled in. Load the "
                 f"reference 'login_walls.md'."
             )
@@ -285,7 +278,7 @@ class Broker:
         answer = classify(await self._follow(handoff.gate.url, handoff))
         if answer.state == "needs-credential" or not handoff.cookies:
             self._forget(handoff)
-            raise CredentialRefusedError(site, "it shows its login page again")
+            raise _refused_credential(site, "it shows its login page again")
 
     # -- OAuth --------------------------------------------------------------------------------------------------------
 
@@ -369,12 +362,12 @@ class Broker:
         """Get an address with the credential of a hand-off. Raises an AccessError if the site refuses."""
         handoff = self.find(handoff_id)
         if Site.of(url) != handoff.site:
-            raise HandOffError(
+            raise AccessError(
                 f"This hand-off is for {handoff.site}, and its credential goes nowhere else. Call request_access with "
                 f"the other address."
             )
         if not handoff.is_ready:
-            raise HandOffError("The user has not supplied this credential yet. Call finish_access first.")
+            raise AccessError("The user has not supplied this credential yet. Call finish_access first.")
         fetched = await self._follow(url, handoff)
         if fetched.status == 401 and await self._refresh(handoff):
             fetched = await self._follow(url, handoff)
@@ -385,17 +378,23 @@ class Broker:
         site = Site.of(fetched.url)
         answer = classify(fetched)
         if answer.state == "rate-limited":
-            raise RateLimitedError(str(site), answer.retry_after)
+            seconds = answer.retry_after
+            wait = "Wait some minutes" if seconds is None else f"Wait {count_noun(seconds, 'second')}"
+            raise AccessError(f"{site} has had too many requests from here. {wait} before the next one. {HELP}")
         if site != handoff.site:
             return  # another site's answer says nothing about this credential
         if answer.gate is not None and answer.gate.error == "insufficient_scope":
-            raise ScopeMissingError(str(site), answer.gate.scope)
+            wanted = f"the scope {answer.gate.scope!r}" if answer.gate.scope else "another scope"
+            raise AccessError(
+                f"{site} wants {wanted} for this. Ask the user whether you may have it, then call request_access with "
+                f"that scope. {HELP}"
+            )
         if answer.state == "needs-credential":
             reason = answer.gate.error if answer.gate and answer.gate.error else f"status {fetched.status}"
             self._forget(handoff)
-            raise CredentialRefusedError(str(site), reason)
+            raise _refused_credential(str(site), reason)
         if answer.state == "forbidden":
-            raise AccessDeniedError(str(site))
+            raise AccessError(f"{site} accepted the credential and refused this address (status 403). {HELP}")
 
     async def _follow(self, url: str, handoff: HandOff, form: Mapping[str, str] | None = None) -> Fetched:
         """Get an address through its redirects. Only requests to the hand-off's own site carry the credential."""
@@ -425,3 +424,9 @@ class Broker:
         """Refuse a redirect that would carry a secret elsewhere in its address."""
         if Site.of(location) != handoff.site and self._redactor.finds_secret(location):
             raise FetchFailedError(str(handoff.site), "it redirects to another site with the credential in the address")
+
+
+def _refused_credential(site: str, reason: str) -> AccessError:
+    return AccessError(
+        f"{site} did not accept the credential: {reason}. It is forgotten, and the hand-off has ended. {HELP}"
+    )

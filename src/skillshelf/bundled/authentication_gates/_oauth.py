@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from skillshelf.bundled.authentication_gates._clients import OAuthClient
 from skillshelf.bundled.authentication_gates._errors import SignInFailedError
 from skillshelf.bundled.authentication_gates._gates import shorten
 from skillshelf.bundled.authentication_gates._redaction import MIN_SECRET
-from skillshelf.bundled.authentication_gates._sites import Site
+from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
 from skillshelf.bundled.authentication_gates._wire import Wire
 from skillshelf.errors import SkillError
 from skillshelf.net import Fetched

@@ -10,8 +10,8 @@ from skillshelf.skill import BaseSkill, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.authentication_gates._broker import Broker, HandOff
-    from skillshelf.bundled.authentication_gates._clients import OAuthClient
     from skillshelf.bundled.authentication_gates._gates import Answer
+    from skillshelf.bundled.authentication_gates._sites import OAuthClient
     from skillshelf.bundled.authentication_gates._vaults import Vault
     from skillshelf.net import NetworkRules
 
@@ -123,7 +123,7 @@ class AuthenticationGatesSkill(BaseSkill):
     def from_setting(cls, setting: str) -> Self:
         """Return the skill for `SITE,SITE=CLIENT_ID@ISSUER`. Looking is free; every use of a credential asks."""
         if setting:
-            from skillshelf.bundled.authentication_gates._clients import parse_sites
+            from skillshelf.bundled.authentication_gates._sites import parse_sites
 
             skill = cls({str(site): client for site, client in parse_sites(setting).items()})
         else:
@@ -238,7 +238,7 @@ class AuthenticationGatesSkill(BaseSkill):
     def _broker(self) -> "Broker":
         if not self._shared:
             from skillshelf.bundled.authentication_gates._broker import Broker
-            from skillshelf.bundled.authentication_gates._clients import find_hosts
+            from skillshelf.bundled.authentication_gates._sites import find_hosts
             from skillshelf.bundled.authentication_gates._vaults import EnvironmentVault
             from skillshelf.net import NetworkRules
 

@@ -1,5 +1,6 @@
 """Web pages in the system's Chromium, behind a proxy that keeps the network rules."""
 
 from skillshelf.bundled.browser._limits import BrowserLimits
+from skillshelf.bundled.browser._results import BrowserError
 
-__all__ = ["BrowserLimits"]
+__all__ = ["BrowserError", "BrowserLimits"]

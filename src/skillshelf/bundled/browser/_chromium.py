@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import signal
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,9 +11,8 @@ from importlib.resources import files
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, async_playwright
 
 from skillshelf.bundled._attachable import CHROMIUM
-from skillshelf.bundled.browser._errors import BrowserUnavailableError
 from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._memory import end_greedy_pages
+from skillshelf.bundled.browser._results import BrowserError
 from skillshelf.net import GuardedProxy, NetworkRules
 from skillshelf.text import clip
 
@@ -23,6 +23,8 @@ _SECONDS_TO_START = 30.0
 _SECONDS_TO_END = 5.0
 _VIEWPORT = 1280, 900
 _MEGABYTE = 1_000_000
+_SECONDS_BETWEEN_CHECKS = 0.25
+_PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 _INHERITED = ("PATH", "TZ")
 # Nothing may leave but through the proxy. The browser looks up no names and sends no datagrams, and this machine is no
 # exception to the proxy, as it is by default.
@@ -54,14 +56,14 @@ class RunningChromium:
 async def run_chromium(
     rules: NetworkRules, limits: BrowserLimits, program: str | None, sandbox: bool | None
 ) -> AsyncIterator[RunningChromium]:
-    """Run a browser until the end of the block. Raises BrowserUnavailableError.
+    """Run a browser until the end of the block. Raises BrowserError.
 
     Its processes and its profile are gone after the block. They go, too, if this process is killed: the driver ends
     when its input ends, and Chromium when the driver does.
     """
     path = program or CHROMIUM.find()
     if path is None:
-        raise BrowserUnavailableError(f"There is no Chromium on this machine. Install it with: {CHROMIUM.install}.")
+        raise BrowserError(f"There is no Chromium on this machine. Install it with: {CHROMIUM.install}.")
 
     async with AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(
@@ -72,7 +74,7 @@ async def run_chromium(
             await playwright.selectors.register(ENGINE, script=_load_reader(), content_script=True)
             browser = await _launch(playwright, path, proxy, sandbox)
         except (Error, OSError) as error:
-            raise BrowserUnavailableError(f"Chromium ({path}) did not start: {_explain(error)}") from None
+            raise BrowserError(f"Chromium ({path}) did not start: {_explain(error)}") from None
         stack.push_async_callback(_close, browser)
         context = await _make_context(browser)
         watch = asyncio.create_task(end_greedy_pages(browser, limits.memory_megabytes))
@@ -138,3 +140,53 @@ def _explain(error: Exception) -> str:
         )
     lines = [line.partition("[err]")[2].strip() for line in text.splitlines() if "[err]" in line]
     return clip((lines or text.splitlines() or [""])[0], 300).rstrip(".") + "."
+
+
+# -- memory
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    id: int
+    shows_pages: bool
+    memory: int
+
+
+async def end_greedy_pages(browser: Browser, max_megabytes: int) -> None:
+    """Watch the browser's memory until this is cancelled; while there is too much, kill the largest process with pages.
+
+    A page whose process was killed counts as crashed. Without /proc, as on macOS, nothing is measured: there, a page
+    is limited by the bounds that Chromium sets.
+    """
+    with suppress(Error):  # the browser has ended
+        session = await browser.new_browser_cdp_session()
+        while True:
+            answer = await session.send("SystemInfo.getProcessInfo")
+            processes = [
+                _Process(int(info["id"]), info["type"] == "renderer", _measure(int(info["id"])))
+                for info in answer["processInfo"]
+            ]
+            victim = _find_victim(processes, max_megabytes * _MEGABYTE)
+            if victim is not None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(victim, signal.SIGKILL)
+            await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
+
+
+def _find_victim(processes: Iterable[_Process], limit: int) -> int | None:
+    """Return the process to end, or None if all together are within the limit."""
+    listed = list(processes)
+    if sum(process.memory for process in listed) <= limit:
+        return None
+    largest = max(listed, key=lambda process: (process.shows_pages, process.memory))
+    return largest.id
+
+
+def _measure(process: int) -> int:
+    """Return the memory that a process shares with no other, in bytes; 0 if it is gone or there is no /proc."""
+    try:
+        with open(f"/proc/{process}/statm", "rb") as file:
+            _, resident, shared, *_ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return 0
+    return (resident - shared) * _PAGE_SIZE

@@ -9,13 +9,8 @@ from typing import Any
 from playwright.async_api import Error, Frame, Locator, Page
 
 from skillshelf.bundled.browser._chromium import ENGINE
-from skillshelf.bundled.browser._errors import (
-    PageChangedError,
-    StaleElementError,
-    UnknownElementError,
-    WrongElementError,
-)
 from skillshelf.bundled.browser._limits import BrowserLimits
+from skillshelf.bundled.browser._results import BrowserError
 from skillshelf.text import clean_line, clip, quote_for_model, show_controls, text_for_model
 
 _READ_SECONDS = 3.0
@@ -78,8 +73,9 @@ class WholeText:
     def cut(self, offset: int, length: int) -> tuple[str, int]:
         """Return the part from an offset on, and the offset of the next part; 0 if it is the last. Lines stay whole."""
         if offset and offset >= len(self.text):
-            raise PageChangedError(
-                f"The page has {len(self.text):,} characters: there is nothing at {offset:,}. Read it from the start."
+            raise BrowserError(
+                f"The page has {len(self.text):,} characters: there is nothing at {offset:,}. Read it from the start.",
+                reference="selectors.md",
             )
         end = offset + length
         if end >= len(self.text):
@@ -151,31 +147,43 @@ class PageReader:
     async def find(self, number: int, name: str) -> FoundElement:
         """Return the element with this number and name, as it is now.
 
-        Raises UnknownElementError, WrongElementError and StaleElementError.
+        Raises BrowserError.
         """
         element = self._elements.get(number)
         if element is None and not 0 < number < self._next_number:
-            raise UnknownElementError(f"There is no element {number}. Use the numbers that the last reading shows.")
+            raise BrowserError(
+                f"There is no element {number}. Use the numbers that the last reading shows.", reference="selectors.md"
+            )
         if element is None or element.frame.is_detached():
-            raise StaleElementError(f"Element {number} was on another page. Call read_open_page for the present one.")
+            raise BrowserError(
+                f"Element {number} was on another page. Call read_open_page for the present one.",
+                reference="selectors.md",
+            )
         if not _is_same_name(name, element.name):
-            raise WrongElementError(
+            raise BrowserError(
                 f"Element {element} has not the name {quote_for_model(clip(name, 100))}. Give number and name of one "
-                f"element, as the reading shows them."
+                f"element, as the reading shows them.",
+                reference="selectors.md",
             )
 
         argument = {"number": number, "print": element.fingerprint}
         state = await _ask(element.frame, "inspect", argument, self.limits.seconds)
         is_other_page = state["document"] != element.document and _without_fragment(element.frame.url) != element.url
         if is_other_page:
-            raise StaleElementError(f"Element {element} was on another page. Call read_open_page for the present one.")
+            raise BrowserError(
+                f"Element {element} was on another page. Call read_open_page for the present one.",
+                reference="selectors.md",
+            )
         if state["twins"]:
-            raise StaleElementError(
+            raise BrowserError(
                 f"Element {element} has changed, and {state['twins']} elements look like it now. Call read_open_page, "
-                f"and use the new numbers."
+                f"and use the new numbers.",
+                reference="selectors.md",
             )
         if not state["found"]:
-            raise StaleElementError(f"Element {element} is not on the page any more. Call read_open_page again.")
+            raise BrowserError(
+                f"Element {element} is not on the page any more. Call read_open_page again.", reference="selectors.md"
+            )
         return FoundElement(element, element.frame.locator(_write_selector("find", argument)), state)
 
     async def _read_frame(self, frame: Frame, characters: int, seconds: float) -> Any:
@@ -254,3 +262,43 @@ def _simplify(name: str) -> str:
 
 def _without_fragment(url: str) -> str:
     return url.partition("#")[0]
+
+
+# -- what an element can be used for ----------------------------------------------------------------------
+
+_TEXT_ROLES = frozenset({"textbox", "searchbox", "spinbutton", "combobox", "slider"})
+
+
+def refuse_value(found: FoundElement, value: str) -> BrowserError:
+    """Return the error that says what the field is for."""
+    kind = found.state["type"] or "text"
+    return BrowserError(
+        f"Element {found.element} does not take {quote_for_model(clip(value, 100))}: it is a field for {kind}.",
+        reference="forms.md",
+    )
+
+
+def check_usable(found: FoundElement) -> None:
+    """Raise BrowserError if the element cannot be used by anyone now."""
+    if found.state["isDisabled"]:
+        raise BrowserError(
+            f"Element {found.element} is disabled. Something else must be done first.", reference="forms.md"
+        )
+    if not found.state["hasArea"] and not found.state["hasLabel"]:
+        raise BrowserError(f"Element {found.element} is not visible now.", reference="forms.md")
+
+
+def check_takes_text(found: FoundElement) -> None:
+    """Raise BrowserError if the element is not a field for text."""
+    element = found.element
+    role = found.state["role"]
+    if role == "file":
+        raise BrowserError(
+            f"Element {element} wants a file of this machine. Files cannot be given to a page.", reference="forms.md"
+        )
+    if found.state["tag"] == "SELECT":
+        raise BrowserError(f"Element {element} is a list. Use choose_option.", reference="forms.md")
+    if role not in _TEXT_ROLES:
+        raise BrowserError(f"Element {element} is not a field for text. Use click_element.", reference="forms.md")
+    if found.state["isReadOnly"]:
+        raise BrowserError(f"Element {element} is read-only.", reference="forms.md")

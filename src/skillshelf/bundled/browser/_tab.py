@@ -9,18 +9,14 @@ from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from skillshelf.bundled.browser._chromium import RunningChromium
-from skillshelf.bundled.browser._elements import FoundElement, PageReader, WholeText, show_page_text
-from skillshelf.bundled.browser._errors import (
-    BrowserClosedError,
-    BrowserError,
-    ElementNotUsableError,
-    NoPageError,
-    NotAPageError,
-    PageCrashedError,
-    PageHangsError,
-    PageTimeoutError,
-    PageUnreachableError,
-    ValueRefusedError,
+from skillshelf.bundled.browser._elements import (
+    FoundElement,
+    PageReader,
+    WholeText,
+    check_takes_text,
+    check_usable,
+    refuse_value,
+    show_page_text,
 )
 from skillshelf.bundled.browser._failures import (
     TUNNEL_FAILED,
@@ -29,10 +25,9 @@ from skillshelf.bundled.browser._failures import (
     find_sent_refusal,
     find_tunnel_refusal,
 )
-from skillshelf.bundled.browser._fields import check_takes_text, check_usable, refuse_value
 from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import NOTICE, FieldChange, PageReading
+from skillshelf.bundled.browser._results import NOTICE, BrowserError, FieldChange, PageReading
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.results import Image
 from skillshelf.text import clip, closest_names, count_noun, quote_for_model
@@ -112,16 +107,18 @@ class Tab:
         found = await self._reader.find(number, name)
         check_usable(found)
         if found.state["tag"] != "SELECT":
-            raise ElementNotUsableError(
+            raise BrowserError(
                 f"Element {found.element} is not a list of the browser's own. Click on it, read the page, and click on "
-                f"the option."
+                f"the option.",
+                reference="forms.md",
             )
         options: list[str] = found.state["options"]
         if option not in options:
             close = closest_names(option, options) or tuple(options[:20])
-            raise ValueRefusedError(
+            raise BrowserError(
                 f"Element {found.element} has no option {quote_for_model(clip(option, 100))}. "
-                f"There are: {', '.join(map(quote_for_model, close))}."
+                f"There are: {', '.join(map(quote_for_model, close))}.",
+                reference="forms.md",
             )
         await self._act(
             found, lambda: found.locator.select_option(label=option, timeout=self._action_timeout), value=option
@@ -142,7 +139,7 @@ class Tab:
         )
         if response is None and page.url == "about:blank":  # where every tab begins
             await page.go_forward(wait_until="commit", timeout=self._navigation_timeout)
-            raise NoPageError("There is no page before this one.")
+            raise BrowserError("There is no page before this one.")
         return await self._arrive(page)
 
     async def take_picture(self, *, whole_page: bool) -> list[str | Image]:
@@ -197,22 +194,22 @@ class Tab:
         if not isinstance(error, Error | TimeoutError):
             return error
         if not self._chromium.browser.is_connected():
-            return BrowserClosedError("The browser has crashed, or was ended by another program.")
+            return BrowserError("The browser has crashed, or was ended by another program.")
         if self._happenings.is_flood:
             await self.drop_page()
-            return PageHangsError("The page opened one dialog or window after the other, and was closed.")
+            return BrowserError("The page opened one dialog or window after the other, and was closed.")
         if self._happenings.has_crashed:
             await self.drop_page()
-            return PageCrashedError(
+            return BrowserError(
                 f"The page crashed, or took more than the {self._limits.memory_megabytes:,} MB of memory that the "
                 f"browser may have. It was closed."
             )
         if isinstance(error, PlaywrightTimeout | TimeoutError):
             await self.drop_page()
-            return PageHangsError("The page does not respond: its own scripts keep it busy. It was closed.")
+            return BrowserError("The page does not respond: its own scripts keep it busy. It was closed.")
         if self._page is not None and self._page.is_closed():
             await self.drop_page()
-            return NoPageError("The page closed itself.")
+            return BrowserError("The page closed itself.")
         return BrowserError(f"The browser could not do this: {clip(error.message.splitlines()[0], 300)}.")
 
     # -- steps
@@ -229,7 +226,7 @@ class Tab:
 
     def _begin(self) -> Page:
         if self._page is None or self._page.is_closed():
-            raise NoPageError("No page is open. Call open_page first.")
+            raise BrowserError("No page is open. Call open_page first.")
         self._happenings.begin_call()
         return self._page
 
@@ -242,7 +239,7 @@ class Tab:
         except PlaywrightTimeout:
             await self.drop_page()
             seconds = count_noun(round(self._navigation_timeout / 1000), "second")
-            raise PageTimeoutError(f"{shown} did not begin to answer within {seconds}.") from None
+            raise BrowserError(f"{shown} did not begin to answer within {seconds}.") from None
         except Error as error:
             happenings = self._happenings
             if happenings.is_flood or happenings.has_crashed or page.is_closed():
@@ -251,7 +248,7 @@ class Tab:
             await _wait_until(lambda: bool(happenings.offered_file) or page.url != before)
             if happenings.offered_file:
                 file = quote_for_model(clip(happenings.offered_file, 200))
-                raise NotAPageError(f"{shown} is a file to download ({file}), not a page.") from None
+                raise BrowserError(f"{shown} is a file to download ({file}), not a page.") from None
             if page.url != before and not page.url.startswith("chrome-error:"):
                 return None
             # The event about the failed request may come later than that, or not at all while the machine is busy. An
@@ -273,27 +270,28 @@ class Tab:
         elif happenings.response is not None:
             refusal = await find_sent_refusal(self._chromium.proxy, happenings.response)
         if isinstance(refusal, FetchFailedError):
-            raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {refusal.reason}.") from None
+            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))}: {refusal.reason}.") from None
         if refusal is not None:
             raise refusal from None
         if happenings.failure is not None:
             reason = explain_failure(happenings.failure)
-            raise PageUnreachableError(f"{quote_for_model(clip(url, _MAX_URL))}: {reason}.") from None
+            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))}: {reason}.") from None
 
     async def _act(self, found: FoundElement, act: Callable[[], Awaitable[object]], value: str = "") -> None:
-        """Do something with an element. Raises ElementNotUsableError, which says what is in the way."""
+        """Do something with an element. Raises BrowserError, which says what is in the way."""
         try:
             await act()
         except PlaywrightTimeout:
             again = await self._reader.find(found.element.number, found.element.name)
             check_usable(again)
             if again.state["coveredBy"]:
-                raise ElementNotUsableError(
+                raise BrowserError(
                     f"Element {found.element} is covered by {quote_for_model(again.state['coveredBy'])}. Close what "
-                    f"lies over it first."
+                    f"lies over it first.",
+                    reference="forms.md",
                 ) from None
-            raise ElementNotUsableError(
-                f"Element {found.element} cannot be used: it is not in view, or it moves."
+            raise BrowserError(
+                f"Element {found.element} cannot be used: it is not in view, or it moves.", reference="forms.md"
             ) from None
         except Error:
             happenings = self._happenings
@@ -311,13 +309,13 @@ class Tab:
         if page.url.startswith("chrome-error:") or (response is not None and response.status in (403, 502)):
             await self._raise_failure(response.url if response is not None else self._happenings.failed_url)
         if page.url.startswith("chrome-error:"):
-            raise PageUnreachableError("The page could not be loaded.")
+            raise BrowserError("The page could not be loaded.")
 
         self._last = await self._reader.read(page)
         if not self._last.media_type.startswith(_READABLE):
             url = page.url
             await self.drop_page()
-            raise NotAPageError(f"{quote_for_model(clip(url, _MAX_URL))} is {_describe_type(response)}, not a page.")
+            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))} is {_describe_type(response)}, not a page.")
         return self._report(page, self._last, 0)
 
     async def _wait_for_load(self, page: Page) -> None:

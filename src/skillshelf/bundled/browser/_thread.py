@@ -10,8 +10,8 @@ from functools import partial
 from typing import TypeVar
 
 from skillshelf.bundled.browser._chromium import run_chromium
-from skillshelf.bundled.browser._errors import BrowserClosedError
 from skillshelf.bundled.browser._limits import BrowserLimits
+from skillshelf.bundled.browser._results import BrowserError
 from skillshelf.bundled.browser._tab import Tab
 from skillshelf.net import NetworkRules
 
@@ -176,7 +176,7 @@ class BrowserThread:
         except asyncio.CancelledError:
             if not self._is_ending:
                 raise
-            raise BrowserClosedError("The browser was closed meanwhile.") from None
+            raise BrowserError("The browser was closed meanwhile.") from None
         finally:
             self._calls.discard(call)
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
-from skillshelf.bundled.database._rows import make_rows
+from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
 from skillshelf.errors import MissingExtraError, SettingsError
 
 try:

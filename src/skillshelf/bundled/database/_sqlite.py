@@ -9,8 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table
-from skillshelf.bundled.database._rows import MAX_TABLES, cut_text, make_rows
+from skillshelf.bundled.database._results import MAX_TABLES, Column, DescribedTable, Rows, Table, cut_text, make_rows
 
 _MAX_VALUE = 10_000_000
 """Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""

@@ -1,7 +1,8 @@
 """Questions to a database in SQL. The database itself keeps them to reading."""
 
 import os
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
 
 from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf.bundled._values import clean_values
@@ -9,12 +10,27 @@ from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
 
-if TYPE_CHECKING:
-    from skillshelf.bundled.database._backend import Backend
-
 _WRITE = "write:"
 _SERVER_PREFIXES = ("postgresql://", "postgres://")
 _SQLITE_HEADER = b"SQLite format 3\0"
+
+
+class Backend(Protocol):
+    """A database. Each call is a connection of its own, so that no statement changes what the next one may do."""
+
+    def list_tables(self) -> list[Table]: ...
+
+    def describe_table(self, table: str) -> DescribedTable: ...
+
+    def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
+        """Run one statement that reads. The database itself refuses one that writes."""
+        ...
+
+    def explain(self, sql: str, parameters: Sequence[Any]) -> str: ...
+
+    def execute(self, sql: str, parameters: Sequence[Any]) -> int:
+        """Run one statement that writes, and return the number of rows it changed."""
+        ...
 
 
 class DatabaseSkill(BaseSkill):

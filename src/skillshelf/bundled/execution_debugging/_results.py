@@ -1,6 +1,8 @@
-"""What a run returns to the model."""
+"""What a run may take, returns and raises."""
 
 from typing import Literal, NamedTuple, TypedDict
+
+from skillshelf.errors import SkillError
 
 Limit = Literal["seconds", "memory", "processes", "output", "interrupted"]
 
@@ -88,3 +90,7 @@ class SandboxDescription(TypedDict):
     processes: int
     output_bytes: int
     file_mb: int
+
+
+class ExecutionError(SkillError):
+    """A command can't be run here, or not like this."""

@@ -14,13 +14,7 @@ from typing import get_args
 
 from skillshelf.agent import find_repositories
 from skillshelf.agent.scripts import CleanPath, Program, RunLimits, run_program
-from skillshelf.bundled.execution_debugging._errors import (
-    ExecutionError,
-    NoSandboxError,
-    SandboxFailedError,
-    UnknownRunError,
-)
-from skillshelf.bundled.execution_debugging._results import Ending, Limit, Limits
+from skillshelf.bundled.execution_debugging._results import Ending, ExecutionError, Limit, Limits
 from skillshelf.bundled.execution_debugging._sandbox import Sandbox, find_sandbox
 
 _MAX_RUNS = 16
@@ -112,9 +106,10 @@ class Workbench:
         return await self._run([python, "-c", _START_PROGRAM, file, *arguments], seconds)
 
     def get_run(self, run_id: str) -> FinishedRun:
-        """Return a run whose output is still kept. Raises UnknownRunError."""
+        """Return a run whose output is still kept. Raises ExecutionError."""
         if run_id not in self._runs:
-            raise UnknownRunError(run_id, list(self._runs))
+            runs = f"Output is kept of: {', '.join(self._runs)}." if self._runs else "Nothing has been run yet."
+            raise ExecutionError(f"There is no output of a run {run_id!r}. {runs}")
         return self._runs[run_id]
 
     def _write_program(self, code: str) -> str:
@@ -131,7 +126,11 @@ class Workbench:
     async def _run(self, words: Sequence[str], seconds: float) -> FinishedRun:
         sandbox = await asyncio.to_thread(self.find_sandbox)
         if not sandbox and not self._allow_unsandboxed:
-            raise NoSandboxError(sandbox.reason)
+            raise ExecutionError(
+                f"Nothing was run: there is no sandbox here ({sandbox.reason}). Do not look for another way. Tell the "
+                f"user: they can install bubblewrap, or allow runs without a sandbox: "
+                f"--with execution-debugging=unsandboxed:FOLDER."
+            )
         if not os.path.isdir(self.folder):
             raise ExecutionError(f"Nothing was run: the folder {self.folder} is gone. Tell the user.")
 
@@ -156,7 +155,7 @@ class Workbench:
             try:
                 result = await run_program(program, limits)
             except OSError as error:
-                raise SandboxFailedError(str(error)) from None
+                raise _sandbox_failed(str(error)) from None
             elapsed = time.monotonic() - started
             # The descriptor was opened before the run: whatever is at its path now does not count.
             ending = _read_report(report.read(_MAX_REPORT_BYTES))
@@ -168,7 +167,7 @@ class Workbench:
         elif ending is None:
             number = _find_signal(result.exit_code)
             if number is None:  # the launcher, bubblewrap or the runner did not start
-                raise SandboxFailedError(result.output.strip()[-500:] or f"exit code {result.exit_code}")
+                raise _sandbox_failed(result.output.strip()[-500:] or f"exit code {result.exit_code}")
             # A process of the run, or the system, has killed the runner, too.
             ending = Ending(None, number, None, elapsed, None)
         return self._keep(ending, result.output)
@@ -235,3 +234,10 @@ def _find_signal(code: int | None) -> int | None:
     if code is None or 0 <= code <= _SHELL_SIGNAL_BASE:
         return None
     return -code if code < 0 else code - _SHELL_SIGNAL_BASE
+
+
+def _sandbox_failed(reason: str) -> ExecutionError:
+    return ExecutionError(
+        f"Nothing was run: the sandbox could not be set up ({reason}). Try once more, then tell the user. The "
+        f"reference 'error_codes.md' lists what can be in the way."
+    )

@@ -161,7 +161,7 @@ class ExecutionDebuggingSkill(BaseSkill):
     def _limit_seconds(self, seconds: float) -> float:
         """Return the time that a run gets. Raises ExecutionError for one that is not a time."""
         if not seconds > 0:  # also for NaN
-            from skillshelf.bundled.execution_debugging._errors import ExecutionError
+            from skillshelf.bundled.execution_debugging._results import ExecutionError
 
             raise ExecutionError(f"Nothing was run: {seconds} is not a number of seconds. Give one above 0.")
         return min(seconds, self._limits.seconds)

@@ -14,10 +14,8 @@ import pypdfium2
 from pypdfium2 import raw
 
 from skillshelf.bundled.pdf_extraction._errors import (
-    DamagedPdfError,
-    NoTextError,
-    NotPdfError,
     PasswordNeededError,
+    PdfError,
 )
 from skillshelf.bundled.pdf_extraction._pages import check_page, format_pages, parse_pages
 from skillshelf.bundled.pdf_extraction._results import NOTICE, Description, DocumentText, OutlineEntry, PageText
@@ -43,7 +41,7 @@ def open_document(file: BufferedReader, password: str | None) -> Iterator[pypdfi
     """Open a document and close it at the end. Raises PdfError."""
     file.seek(0)  # the descriptor is shared with the process that opened it, and its position too
     if _HEADER not in file.read(_HEADER_WITHIN):
-        raise NotPdfError("The file is not a PDF: it does not begin with %PDF-.")
+        raise PdfError("The file is not a PDF: it does not begin with %PDF-.")
     file.seek(0)
     try:
         document = pypdfium2.PdfDocument(file, password=password)
@@ -54,11 +52,11 @@ def open_document(file: BufferedReader, password: str | None) -> Iterator[pypdfi
             raise PasswordNeededError("The file is encrypted, and the password that the user set is wrong.") from None
         if error.err_code == raw.FPDF_ERR_SECURITY:
             raise PasswordNeededError("The file is encrypted in a way that is not supported.") from None
-        raise DamagedPdfError("The file begins like a PDF, but is damaged or cut short.") from None
+        raise PdfError("The file begins like a PDF, but is damaged or cut short.") from None
     with document:
         document.init_forms()  # before anything else, or the fields of a form stay empty in a picture
         if not len(document):
-            raise DamagedPdfError("The file has no pages that can be read.")
+            raise PdfError("The file has no pages that can be read.")
         yield document
 
 
@@ -74,7 +72,7 @@ def describe(document: pypdfium2.PdfDocument, *, seconds: float) -> Description:
         examined.append(number)
 
     if len(kinds["damaged"]) == len(document):
-        raise DamagedPdfError("None of its pages can be read.")
+        raise PdfError("None of its pages can be read.")
 
     width, height = (round(side * _MILLIMETRES_PER_POINT) for side in document.get_page_size(0))
     metadata = document.get_metadata_dict(skip_empty=True)
@@ -97,7 +95,7 @@ def describe(document: pypdfium2.PdfDocument, *, seconds: float) -> Description:
 def read_text(document: pypdfium2.PdfDocument, pages: str, offset: int, limit: int) -> DocumentText:
     """Return the text of pages, up to `limit` characters, from the character `offset` of the first page on.
 
-    Raises NoTextError if none of them has any.
+    Raises PdfError if none of them has any.
     """
     wanted = parse_pages(pages, len(document))
     texts = (PageText(page=number, text=_text_of_page(document, number)) for number in wanted)
@@ -133,9 +131,10 @@ def assemble_text(
             break
 
     if not kept and len(without_text) == len(wanted):
-        raise NoTextError(
+        raise PdfError(
             f"There is no text on page {format_pages(wanted)}: it is scanned, drawn or blank. "
-            f"Call read_scanned_page, or look at it with show_pdf_page."
+            f"Call read_scanned_page, or look at it with show_pdf_page.",
+            reference="scanned_pages.md",
         )
     return DocumentText(
         notice=NOTICE,
@@ -154,7 +153,7 @@ def render_page(document: pypdfium2.PdfDocument, number: int, *, side: int, grey
     page = _open_page(document, number)
     longer = max(page.get_size())
     if longer <= 0:
-        raise DamagedPdfError(f"Page {number} has no size.")
+        raise PdfError(f"Page {number} has no size.")
     # The library rounds each side up to a whole pixel.
     bitmap = page.render(scale=(side - 0.5) / longer, grayscale=grey)
     return cast("Image", bitmap.to_pil())
@@ -175,7 +174,7 @@ def _open_page(document: pypdfium2.PdfDocument, number: int) -> pypdfium2.PdfPag
     try:
         return document[number - 1]
     except pypdfium2.PdfiumError:
-        raise DamagedPdfError(f"Page {number} is damaged.") from None
+        raise PdfError(f"Page {number} is damaged.") from None
 
 
 def _text_of_page(document: pypdfium2.PdfDocument, number: int) -> str:
@@ -183,14 +182,14 @@ def _text_of_page(document: pypdfium2.PdfDocument, number: int) -> str:
     try:
         text = _open_page(document, number).get_textpage().get_text_bounded()
     except pypdfium2.PdfiumError:
-        raise DamagedPdfError(f"Page {number} is damaged.") from None
+        raise PdfError(f"Page {number} is damaged.") from None
     return text_for_model(text).strip()
 
 
 def _kind_of_page(document: pypdfium2.PdfDocument, number: int) -> str:
     try:
         text = _text_of_page(document, number)
-    except DamagedPdfError:
+    except PdfError:
         return "damaged"
     if len(text) >= _MIN_CHARACTERS:
         return "text"

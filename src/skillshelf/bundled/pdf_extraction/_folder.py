@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from skillshelf.bundled.pdf_extraction._errors import NotPdfError, OutsideFolderError, PdfNotFoundError, TooLargeError
+from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.bundled.pdf_extraction._results import FoundPdfs
 from skillshelf.files import NotPlainFile, TreeEntry, open_below, open_file_below, split_below, walk
 from skillshelf.sources import SKIPPED_FOLDERS
@@ -21,36 +21,36 @@ def open_pdf(folder: str, path: str, max_megabytes: int) -> Iterator[int]:
     """Open a file below the folder and provide its descriptor. Raises PdfError."""
     shown = quote_for_model(clip(path, _MAX_SHOWN))
     if not _can_be_written(path):
-        raise PdfNotFoundError(f"{shown} has characters that no path here may have.")
+        raise PdfError(f"{shown} has characters that no path here may have.")
     root = os.path.realpath(folder)
     parts = split_below(root, os.path.join(root, path))
     if parts is None:
-        raise OutsideFolderError(f"{shown} lies outside the folder that the user attached.")
+        raise PdfError(f"{shown} lies outside the folder that the user attached.")
     if not parts:
-        raise NotPdfError(f"{shown} is the attached folder itself. Name a PDF file in it.")
+        raise PdfError(f"{shown} is the attached folder itself. Name a PDF file in it.")
 
     with ExitStack() as stack:
         try:
             descriptor, info = stack.enter_context(open_file_below(root, parts))
         except FileNotFoundError:
-            raise PdfNotFoundError(f"There is no file {shown} in the attached folder. {_suggest(root, path)}") from None
+            raise PdfError(f"There is no file {shown} in the attached folder. {_suggest(root, path)}") from None
         except NotPlainFile as error:
-            raise OutsideFolderError(f"{shown} is not opened: {error.reason}.") from None
+            raise PdfError(f"{shown} is not opened: {error.reason}.") from None
         except OSError as error:
-            raise PdfNotFoundError(f"{shown} cannot be opened: {error.strerror}.") from None
+            raise PdfError(f"{shown} cannot be opened: {error.strerror}.") from None
 
         if info.st_size > max_megabytes * _MEGABYTE:
             size = info.st_size / _MEGABYTE
-            raise TooLargeError(f"{shown} has {size:,.0f} MB. At most {max_megabytes:,} MB are read.")
+            raise PdfError(f"{shown} has {size:,.0f} MB. At most {max_megabytes:,} MB are read.")
         if not info.st_size:
-            raise NotPdfError(f"{shown} is empty: it has 0 bytes.")
+            raise PdfError(f"{shown} is empty: it has 0 bytes.")
         yield descriptor
 
 
 def find_pdfs(folder: str) -> FoundPdfs:
     """Return the paths of the PDF files below the folder. Hidden folders and those of dependencies are left out.
 
-    Links are not followed. Raises PdfNotFoundError if the folder is gone.
+    Links are not followed. Raises PdfError if the folder is gone.
     """
     paths: list[str] = []
     searched = 0
@@ -58,7 +58,7 @@ def find_pdfs(folder: str) -> FoundPdfs:
         try:
             top = stack.enter_context(open_below(os.path.realpath(folder), ()))
         except (OSError, NotPlainFile):
-            raise PdfNotFoundError("The folder that the user attached is gone, or cannot be read.") from None
+            raise PdfError("The folder that the user attached is gone, or cannot be read.") from None
 
         for entry in walk(top, _is_searched):
             searched += 1

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from skillshelf.bundled.pdf_extraction._errors import NoTextError, OcrUnavailableError, TooSlowError
+from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.bundled.pdf_extraction._results import NOTICE, ScannedText
 from skillshelf.text import text_for_model
 
@@ -24,35 +24,39 @@ _INSTALL = "apt install tesseract-ocr, or brew install tesseract"
 
 
 def find_engine(language: str) -> str:
-    """Return the path of the engine. Raises OcrUnavailableError if it, or a language such as `deu+eng`, is missing."""
+    """Return the path of the engine. Raises PdfError if it, or a language such as `deu+eng`, is missing."""
     engine = shutil.which("tesseract")
     if engine is None:
-        raise OcrUnavailableError(
-            f"There is no tesseract on this machine, which reads scanned pages. The user can install it: {_INSTALL}."
+        raise PdfError(
+            f"There is no tesseract on this machine, which reads scanned pages. The user can install it: {_INSTALL}.",
+            reference="scanned_pages.md",
         )
     if not _LANGUAGE.fullmatch(language) or len(language) > 100:
-        raise OcrUnavailableError("A language is written as 'eng', 'deu' or 'deu+eng', not like this.")
+        raise PdfError(
+            "A language is written as 'eng', 'deu' or 'deu+eng', not like this.", reference="scanned_pages.md"
+        )
 
     listed = subprocess.run([engine, "--list-langs"], capture_output=True, text=True, check=False).stdout
     installed = sorted(set(listed.split("\n")[1:]) - {"", "osd"})
     missing = [name for name in language.split("+") if name not in installed]
     if missing:
         packages = " ".join(f"tesseract-ocr-{name.replace('_', '-').lower()}" for name in missing)
-        raise OcrUnavailableError(
+        raise PdfError(
             f"The OCR language {' and '.join(missing)} is not installed; there are: {', '.join(installed) or 'none'}. "
-            f"The user can install it: apt install {packages}, or brew install tesseract-lang."
+            f"The user can install it: apt install {packages}, or brew install tesseract-lang.",
+            reference="scanned_pages.md",
         )
     return engine
 
 
 def read_picture(engine: str, image: "Image", page: int, language: str, limit: int) -> ScannedText:
-    """Return the text in a picture. Raises NoTextError if there is none."""
+    """Return the text in a picture. Raises PdfError if there is none."""
     buffer = io.BytesIO()
     image.save(buffer, "PNG", compress_level=1)
     command = [engine, "stdin", "stdout", "-l", language, "--dpi", "300", "tsv"]
     ended = subprocess.run(command, input=buffer.getvalue(), capture_output=True, check=False)
     if ended.returncode < 0:
-        raise TooSlowError(f"The OCR engine was ended on page {page}: it took too long, or too much memory.")
+        raise PdfError(f"The OCR engine was ended on page {page}: it took too long, or too much memory.")
 
     lines: dict[tuple[str, str, str], list[str]] = {}
     confidences: list[float] = []
@@ -65,7 +69,9 @@ def read_picture(engine: str, image: "Image", page: int, language: str, limit: i
         lines.setdefault(place, []).append(text)
         confidences.append(float(word["conf"]))
     if not lines:
-        raise NoTextError(f"The OCR engine found no text on page {page}. Look at it with show_pdf_page.")
+        raise PdfError(
+            f"The OCR engine found no text on page {page}. Look at it with show_pdf_page.", reference="scanned_pages.md"
+        )
 
     text = text_for_model(_join_lines(lines))
     return ScannedText(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from skillshelf.bundled.pdf_extraction._errors import NoSuchPageError
+from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.text import count_noun
 
 _PART = re.compile(r"(\d{1,7})(?:(-)(\d{1,7})?)?")
@@ -13,7 +13,7 @@ _MAX_LENGTH = 500
 def parse_pages(text: str, total: int) -> list[int]:
     """Return the pages that a text names, in its order, each once. An empty text names them all.
 
-    Raises NoSuchPageError if the document does not have one of them.
+    Raises PdfError if the document does not have one of them.
     """
     if not text.strip():
         return list(range(1, total + 1))
@@ -22,7 +22,7 @@ def parse_pages(text: str, total: int) -> list[int]:
     for part in text[:_MAX_LENGTH].split(","):
         match = _PART.fullmatch(part.strip().replace(" ", ""))
         if match is None or len(text) > _MAX_LENGTH:
-            raise NoSuchPageError("Pages are written as '3', '2-5' or '1,4,8-', not like this.")
+            raise PdfError("Pages are written as '3', '2-5' or '1,4,8-', not like this.")
         first = int(match[1])
         last = first
         if match[2]:
@@ -31,14 +31,14 @@ def parse_pages(text: str, total: int) -> list[int]:
             check_page(page, total)
         pages.update(dict.fromkeys(range(first, last + 1)))
     if not pages:
-        raise NoSuchPageError("The first page of a range must not be greater than its last.")
+        raise PdfError("The first page of a range must not be greater than its last.")
     return list(pages)
 
 
 def check_page(page: int, total: int) -> None:
-    """Raise NoSuchPageError unless the document has the page."""
+    """Raise PdfError unless the document has the page."""
     if not 1 <= page <= total:
-        raise NoSuchPageError(f"There is no page {page}. The document has {count_noun(total, 'page')}, from 1 on.")
+        raise PdfError(f"There is no page {page}. The document has {count_noun(total, 'page')}, from 1 on.")
 
 
 def format_pages(pages: Iterable[int]) -> str:

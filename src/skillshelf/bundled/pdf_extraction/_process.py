@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from skillshelf.bundled._workers import AnswerTooLong, WorkerAnswer, run_worker
-from skillshelf.bundled.pdf_extraction._errors import ERRORS, ReaderCrashedError, TooSlowError
+from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
 from skillshelf.bundled.pdf_extraction._limits import ReadLimits
 from skillshelf.text import clip, count_noun
 
@@ -42,7 +42,7 @@ async def read_pdf(
         except TimeoutError:
             raise _too_slow(limits) from None
         except AnswerTooLong:
-            raise ReaderCrashedError("The process that reads the file answered with more than it may.") from None
+            raise PdfError("The process that reads the file answered with more than it may.") from None
     return _read_answer(answer, limits)
 
 
@@ -51,7 +51,7 @@ def _read_answer(answer: WorkerAnswer, limits: ReadLimits) -> Any:
     if answer.exit_code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise _too_slow(limits)
     if answer.exit_code < 0 or not answer.output:
-        raise ReaderCrashedError(
+        raise PdfError(
             f"The process that reads the file ended {answer.ending}: the file is damaged, or needs more than the "
             f"{limits.memory_megabytes:,} MB of memory that reading may take."
         )
@@ -59,14 +59,15 @@ def _read_answer(answer: WorkerAnswer, limits: ReadLimits) -> Any:
         content = json.loads(answer.output)
         if "error" not in content:
             return content["result"]
-        error = ERRORS[content["error"]](str(content["reason"]))
+        kind = PasswordNeededError if content["needs_password"] else PdfError
+        error = kind(str(content["error"]), reference=str(content["reference"]))
     except (ValueError, LookupError, TypeError, RecursionError):
         lines = answer.output.decode("utf-8", "replace").strip().splitlines() or [""]
-        raise ReaderCrashedError(
+        raise PdfError(
             f"The process that reads the file failed with status {answer.exit_code}: {clip(lines[-1], 200)}."
         ) from None
     raise error
 
 
-def _too_slow(limits: ReadLimits) -> TooSlowError:
-    return TooSlowError(f"Reading was ended after {count_noun(round(limits.seconds), 'second')}.")
+def _too_slow(limits: ReadLimits) -> PdfError:
+    return PdfError(f"Reading was ended after {count_noun(round(limits.seconds), 'second')}.")

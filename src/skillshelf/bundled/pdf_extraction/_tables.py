@@ -10,7 +10,7 @@ from typing import Any
 import pdfplumber
 from pdfplumber.page import Page
 
-from skillshelf.bundled.pdf_extraction._errors import NoTablesError
+from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.bundled.pdf_extraction._results import NOTICE, PageTables, PageText, Table
 from skillshelf.text import clip, text_for_model
 
@@ -22,7 +22,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 
 
 def read_tables(file: BufferedReader, password: str | None, page: int, separated_by: str, limit: int) -> PageTables:
-    """Return the tables on a page, up to `limit` characters. Raises NoTablesError if there is none."""
+    """Return the tables on a page, up to `limit` characters. Raises PdfError if there is none."""
     with pdfplumber.open(file, pages=[page], password=password or "") as document:
         found = _visible_part(document.pages[0]).extract_tables(_SETTINGS[separated_by])
 
@@ -43,7 +43,10 @@ def read_tables(file: BufferedReader, password: str | None, page: int, separated
         if rows:
             tables.append(Table(rows=rows))
     if not tables:
-        raise NoTablesError(f"No table whose cells are separated by {separated_by} was found on page {page}.")
+        raise PdfError(
+            f"No table whose cells are separated by {separated_by} was found on page {page}.",
+            reference="page_layouts.md",
+        )
     return PageTables(notice=NOTICE, page=page, tables=tables, is_whole=is_whole)
 
 

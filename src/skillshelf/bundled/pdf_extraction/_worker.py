@@ -11,7 +11,7 @@ from io import BufferedReader
 from typing import Any
 
 from skillshelf.bundled._worker import serve_request
-from skillshelf.bundled.pdf_extraction._errors import DamagedPdfError, PdfError, ReaderCrashedError
+from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
 
 
 def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -19,10 +19,17 @@ def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
         with os.fdopen(request["descriptor"], "rb") as file:
             return {"result": _read(file, request["password"], request["action"], request["arguments"])}
     except PdfError as error:
-        return {"error": error.code, "reason": error.reason}
+        return _describe(error)
     except Exception as error:  # the libraries raise nearly anything for a file that breaks the rules
-        known = _explain(error, request["memory_megabytes"])
-        return {"error": known.code, "reason": known.reason}
+        return _describe(_explain(error, request["memory_megabytes"]))
+
+
+def _describe(error: PdfError) -> dict[str, Any]:
+    return {
+        "error": error.reason,
+        "reference": error.reference,
+        "needs_password": isinstance(error, PasswordNeededError),
+    }
 
 
 def _explain(error: BaseException, megabytes: int) -> PdfError:
@@ -30,9 +37,9 @@ def _explain(error: BaseException, megabytes: int) -> PdfError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, MemoryError):
-            return ReaderCrashedError(f"Reading this needs more than the {megabytes:,} MB of memory that it may take.")
+            return PdfError(f"Reading this needs more than the {megabytes:,} MB of memory that it may take.")
         cause = cause.__cause__ or cause.__context__
-    return DamagedPdfError(f"The file breaks the rules of the format ({type(error).__name__}).")
+    return PdfError(f"The file breaks the rules of the format ({type(error).__name__}).")
 
 
 def _read(file: BufferedReader, password: str | None, action: str, arguments: Mapping[str, Any]) -> Any:
