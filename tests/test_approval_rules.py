@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import skillshelf
 from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.rules import Rule, RuleBook, RuledCall, find_ruling, offer_rule
+from skillshelf.agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
 from skillshelf.errors import SettingsError
 from skillshelf.testing import ScriptedModel, call
 
 
 def run(command: str) -> RuledCall:
-    return RuledCall("run_command", {"command": command}, root="/w")
+    return RuledCall("run_command", {"command": command}, root="/w", is_sandboxed=True)
 
 
 def allow(pattern: str) -> Rule:
@@ -53,61 +53,24 @@ def test_a_rule_allows_the_commands_that_have_its_words(pattern: str, command: s
     [
         ("git status", "git status --short"),
         ("git status", "git stat"),
+        ("git status", "git status ''"),
         ("git diff *", "git difftool"),
         ("git diff *", "gitdiff"),
+        ("git diff *", "git 'diff --stat'"),
         ("git diff *", "/w/git diff"),
-        ("git *", "git -c core.pager=evil log"),
-        ("git *", "git -c core.fsmonitor=evil status"),
-        ("git *", "git --exec-path=/tmp status"),
-        ("git *", "git config alias.x '!evil'"),
-        ("git *", "git submodule foreach evil"),
-        ("git *", "git clone 'ext::sh -c evil' x"),
-        ("git fetch *", "git fetch 'ext::sh -c evil'"),
-        ("git fetch *", "git fetch --upload-pack=evil origin"),
-        ("git fetch *", "git fetch --upload-p evil origin"),
-        ("git rebase *", "git rebase -x evil HEAD"),
-        ("git grep *", "git grep -Oevil x"),
-        ("git diff *", "git diff --ext-diff"),
-        ("find *", "find . -exec evil"),
-        ("find . *", "find . -delete"),
-        ("fd *", "fd -x evil"),
-        ("rg *", "rg --pre evil x"),
-        ("tar *", "tar --to-command=evil -xf a.tar"),
-        ("tar *", "tar xf a.tar -I evil"),
-        ("python *", "python -c evil"),
-        ("python3 *", "python3 -Ic evil"),
-        ("python *", "python -m evil"),
-        ("node *", "node --eval=evil"),
-        ("perl *", "perl -e evil"),
-        ("make *", "make SHELL=/w/evil all"),
-        ("npm *", "npm exec evil"),
-        ("uv *", "uv run evil"),
-        ("uv run pytest *", "uv run --with evil pytest"),
-        ("rsync *", "rsync -e evil a b"),
-        ("go build *", "go build -toolexec=evil ."),
-        ("go test *", "go test --exec evil ./..."),
-        ("go build *", "go build -ldflags=-extld=./evil ."),
-        ("uv tree *", "uv tree --python ./evil"),
-        ("uv tree *", "uv tree -p./evil"),
-        ("pnpm test *", "pnpm test --config.script-shell=./evil"),
-        ("yarn test *", "yarn test --use-yarnrc evil"),
-        ("pylint *", "pylint --unsafe-load-any-extension=y"),
-        ("tar *", "tar xIf evil a.tar"),
-        ("git clone *", "git clone -c core.fsmonitor=evil x"),
-        ("npm *", "npm explore x -- evil"),
-        ("npm test *", "npm test --script-shell=evil"),
-        ("pytest *", "pytest -p evil"),
-        ("pytest *", "pytest -qc evil.ini"),
-        ("uv run pytest *", "uv run pytest --rootdir=evil"),
-        ("pylint *", "pylint --init-hook 'evil()'"),
-        ("mypy *", "mypy --python-executable evil x.py"),
-        ("eslint *", "eslint -f ./evil.js"),
-        ("tree *", "tree -o evil"),
+        ("git diff *", "git -c core.pager=evil diff"),
+        ("git diff *", "Git diff"),
     ],
 )
-def test_a_rule_with_a_star_does_not_cover_arguments_that_run_something_else(pattern: str, command: str) -> None:
-    """The words of a rule are whole words, and known ways out of a program are asked about."""
+def test_a_rule_covers_no_other_words(pattern: str, command: str) -> None:
     assert not is_allowed(pattern, command)
+
+
+def test_a_prefix_allows_nothing_outside_the_sandbox() -> None:
+    """What further words make of a program cannot be known. An exact command was the user's own word."""
+    command = RuledCall("run_command", {"command": "git diff"}, root="/w")
+    assert find_ruling([allow("git diff *")], command) is None
+    assert find_ruling([allow("git diff")], command) is not None
 
 
 @pytest.mark.parametrize(
@@ -147,6 +110,18 @@ def test_a_rule_with_a_star_does_not_cover_arguments_that_run_something_else(pat
         "ls\0evil",
         "ls \x1b[2J",
         "ls\u00a0evil",
+        "ls\u2003a",
+        "ls\u2028evil",
+        "ls\u200ba",
+        "ls <<E\nevil\nE",
+        "ls <<<a",
+        "ls &>out",
+        "ls |& evil",
+        'ls "a\nb"',
+        "ls\\\tevil",
+        "time ls",
+        "exec ls",
+        "if ls",
         "ls $'a'",
         "",
         "   ",
@@ -159,70 +134,74 @@ def test_a_command_that_leaves_something_to_the_shell_always_asks(command: str) 
 
 
 @pytest.mark.parametrize(
-    "pattern",
+    ("pattern", "message"),
     [
-        "*",
-        "sudo *",
-        "sh *",
-        "env *",
-        "xargs *",
-        "uv run *",
-        "uv run python *",
-        "flock *",
-        "ls; rm",
-        "a=b c",
-        "git $x",
-        "",
+        ("*", "alone is every command"),
+        ("git * status", "only be the last word"),
+        ("git dif*", "only be the last word"),
+        ("* status", "only be the last word"),
+        ("git * *", "only be the last word"),
+        ("ls; rm", "not one program"),
+        ("ls; rm *", "not one program"),
+        ("a=b c", "not one program"),
+        ("git $x", "not one program"),
+        ("", "not one program"),
     ],
 )
-def test_a_rule_that_would_allow_every_command_is_refused(pattern: str) -> None:
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+def test_a_command_that_is_not_plain_words_is_no_rule(decision: Decision, pattern: str, message: str) -> None:
     """The error says what to write instead."""
-    with pytest.raises(SettingsError):
-        allow(pattern)
+    with pytest.raises(SettingsError, match=message):
+        Rule(decision, "run_command", command=pattern)
 
 
-@pytest.mark.parametrize(("pattern", "warned"), [("python *", True), ("git *", True), ("python app.py *", False)])
-def test_a_rule_for_an_interpreter_comes_with_a_warning(pattern: str, warned: bool) -> None:
-    """It is the user's to make."""
-    assert bool(allow(pattern).warning) == warned
+def test_a_star_in_quotes_is_a_word_like_any_other() -> None:
+    """The shell gives it to the program as it is."""
+    assert is_allowed("grep 'a *'", "grep 'a *'")
+    assert not is_allowed("grep 'a *'", "grep 'a b'")
+    assert not is_allowed("grep '*'", "grep a")
 
 
 @pytest.mark.parametrize(
-    ("command", "offered"),
-    [
-        ("git diff --stat", "git diff *"),
-        ("git push --force", "git push --force"),
-        ("git -c a=b diff", "git -c a=b diff"),
-        ("pytest -x", "pytest *"),
-        ("uv run pytest -x", "uv run pytest *"),
-        ("uv run evil -x", "uv run evil -x"),
-        ("rm -rf build", "rm -rf build"),
-        ("sudo ls", "sudo ls"),
-        ("python -c 'print(1)'", "python -c 'print(1)'"),
-        ("./pytest -x", "./pytest -x"),
-        ("cargo test --all", "cargo test *"),
-        ("npm i left-pad", "npm i left-pad"),
-        ("npm init x", "npm init x"),
-        ("gh api user", "gh api user"),
-        ("terraform apply", "terraform apply"),
-        ("git checkout main", "git checkout main"),
-        ("git fetch origin", "git fetch origin"),
-        ("uv pip list", "uv pip list"),
-        ("cat /etc/passwd", "cat /etc/passwd"),
-    ],
+    "command", ["git diff --stat", "git commit -m 'a; b'", "cat /etc/passwd", "sudo ls", "grep '*' x"]
 )
-def test_the_offered_rule_is_narrow(command: str, offered: str) -> None:
-    """The program and its subcommand, if that is harmless, or else this very command."""
+def test_the_offered_rule_is_this_very_command(command: str) -> None:
     rule = offer_rule(run(command))
     assert rule is not None
-    assert rule.command == offered
+    assert (rule.command, rule.allows_prefix) == (command, False)
     assert find_ruling([rule], run(command)) == rule
+    assert find_ruling([rule], run(f"{command} x")) is None
 
 
 def test_a_denial_wins_and_reaches_into_longer_commands() -> None:
-    """It is looked for in every part, because a refusal too many costs little."""
-    rules = [allow("git *"), Rule("deny", "run_command", command="git push *")]
-    for command in ("git push", "git push -f", "cd x && git push", "A=1 git push", "echo $(git push)", "git 'push'"):
+    """It is looked for in each simple command, because a refusal too many costs little."""
+    rules = [allow("git *"), allow("git push"), Rule("deny", "run_command", command="git push *")]
+    for command in (
+        "git push",
+        "git push -f",
+        "git 'push'",
+        "cd x && git push",
+        "cd x;git push",
+        "cd x\ngit push",
+        "ls | git push",
+        "sleep 1 & git push",
+        "A=1 git push",
+        "A='x y' git push > log",
+        "! git push",
+        "(git push)",
+        "{ git push; }",
+        "if git push; then ls; fi",
+        "echo $(git push)",
+        'echo "$(git push)"',
+        "echo `git push`",
+        "cat <(git push)",
+        "git push 2>&1 | tee log",
+        ">log git push",
+        "git >log push",
+        "git \\\n push",
+        "g'i't pu\\sh; ls",
+        "cat <<E; git push\nE",
+    ):
         ruling = find_ruling(rules, run(command))
         assert ruling is not None
         assert ruling.decision == "deny", command
@@ -317,6 +296,8 @@ def test_any_rule_is_read_back_as_it_was_stored(tmp_path_factory: pytest.TempPat
         ("[[rule]]\ndecision = 'allow'\ntool = 'run_command'\ncommand = 'ls; rm'", "not one program"),
         ("[[rule]]\ndecision = 'allow'\ntool = 'run_command'\ncommand = 'ls'\nwho = 'me'", "who"),
         ("[[rules]]\n", "not a rule"),
+        ("version = 2", "of version 1, not 2"),
+        ("version = true", "of version 1, not True"),
         ("[[rule", "TOML"),
     ],
 )
@@ -340,6 +321,47 @@ def test_a_file_that_others_can_write_is_not_used(tmp_path: Path) -> None:
     path.chmod(0o666)
     with pytest.raises(SettingsError, match="only you may"):
         RuleBook("/w", str(path))
+
+
+STORED = Path(__file__).parent / "stored/config/rules.toml"
+
+
+def open_stored(tmp_path: Path) -> tuple[RuleBook, Path]:
+    """Open a copy of the rules that version 0f37ce5 stored, which had no version."""
+    path = tmp_path / "rules.toml"
+    path.write_text(STORED.read_text() + "\n# my own words\n")
+    path.chmod(0o600)
+    return RuleBook("/srv/shop", str(path)), path
+
+
+def rules_on(book: RuleBook, command: str) -> str:
+    ruling = book.find_ruling(book.describe_call("run_command", {"command": command}, is_sandboxed=True))
+    return ruling.decision if ruling else "ask"
+
+
+def test_a_star_of_an_earlier_version_allows_nothing_until_it_is_confirmed(tmp_path: Path) -> None:
+    """Exact rules and denials stay in force. Confirming one rule keeps the others waiting."""
+    book, path = open_stored(tmp_path)
+    commands = ("git status", "git diff", "pytest -q x", "make check", "git push", "rm x")
+    assert [rules_on(book, command) for command in commands] == ["allow", "ask", "ask", "allow", "deny", "deny"]
+    waiting = [rule for rule in book.list() if not rule.confirmed]
+    assert [rule.command for rule in waiting] == ["git diff *", "pytest -q *"]
+
+    book.add(allow("git diff *"))
+    again = RuleBook("/srv/shop", str(path))
+    assert [rules_on(again, command) for command in commands] == ["allow", "allow", "ask", "allow", "deny", "deny"]
+    assert len(again.list()) == len(book.list()) == 9
+    assert "version = 1" in path.read_text()
+    assert "# my own words" in path.read_text()
+
+
+def test_other_changes_of_an_old_file_confirm_nothing(tmp_path: Path) -> None:
+    book, path = open_stored(tmp_path)
+    book.add(allow("ls *"))
+    book.remove(Rule("deny", "run_command", command="rm *"))
+    again = RuleBook("/srv/shop", str(path))
+    assert [rules_on(again, command) for command in ("ls x", "git diff", "rm x")] == ["allow", "ask", "ask"]
+    assert "# my own words" in path.read_text()
 
 
 def policy(tmp_path: Path, *rules: Rule, mode: str = "ask") -> Policy:
@@ -452,11 +474,11 @@ def test_an_answer_can_make_the_offered_rule(tmp_path: Path) -> None:
     """From then on, in this session and the next, calls like it are not asked about."""
     root = workspace(tmp_path)
     user = User("rule")
-    core = agent(root, call("run_command", command="echo a"), call("run_command", command="echo b"), "ok", user=user)
+    core = agent(root, call("run_command", command="echo a"), call("run_command", command="echo 'a'"), "ok", user=user)
     core.policy = policy(tmp_path)
     results = of(say(core, "go"), ToolReturned)
     assert [result.ok for result in results] == [True, True]
-    assert [str(question.offered_rule) for question in user.questions] == ['allow run_command "echo *"']
+    assert [str(question.offered_rule) for question in user.questions] == ['allow run_command "echo a"']
     assert json.loads(json.dumps(user.questions[0].as_json()))["offered_rule"]
     assert [rule.workspace for rule in policy(tmp_path).rules.list()] == [str(root.resolve())]  # type: ignore[union-attr]
 
@@ -479,7 +501,10 @@ def test_a_star_does_not_stand_for_files_outside_the_workspace(tmp_path: Path, c
 
     def is_covered(text: str, start: Path) -> bool:
         return (
-            find_ruling([rule], RuledCall("run_command", {"command": text}, root=str(root), folder=str(start))) == rule
+            find_ruling(
+                [rule], RuledCall("run_command", {"command": text}, "", str(root), str(start), is_sandboxed=True)
+            )
+            == rule
         )
 
     text = command.format(secret)

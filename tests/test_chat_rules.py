@@ -15,17 +15,17 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 
 def test_a_key_makes_the_rule_that_the_question_shows(tmp_path: Path) -> None:
     """The next call like it is not asked about, in this chat or in a pipe later."""
-    model = script(tmp_path, tool("run_command", command="echo one"), tool("run_command", command="echo two"), "Done.")
+    model = script(tmp_path, tool("run_command", command="echo one"), tool("run_command", command="echo one"), "Done.")
     terminal = OnTerminal("--model", model, cwd=tmp_path)
     terminal.expect("›")
     terminal.send("go\r")
-    terminal.expect('p  from now on, in this workspace: run_command "echo *"')
+    terminal.expect('p  from now on, in this workspace: run_command "echo one"')
     terminal.expect("[p]ermanently")
     terminal.send("p")
     terminal.expect("Done.")
     terminal.expect("›")
     terminal.send("/approve rules\r")
-    terminal.expect('allow run_command "echo *"')
+    terminal.expect('allow run_command "echo one"')
     terminal.expect("this workspace")
     terminal.expect("›")
     terminal.send("\x04")
@@ -44,8 +44,8 @@ def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
 
     assert 'allow run_command "pytest *"' in say('/approve allow run_command "pytest *"')
     assert "everywhere" in say("/approve deny write_file dist/** --everywhere")
-    assert "python runs the code it is given" in say("/approve allow run_command python *")
-    assert "would allow every command" in say("/approve allow run_command sudo *")
+    assert "It allows whatever python can do" in say("/approve allow run_command python *")
+    assert "can only be the last word" in say("/approve allow run_command git * status")
     assert "not one program" in say("/approve allow run_command ls; rm -rf x")
     assert "only reads" in say("/approve deny read_file a.txt")
     listed = say("/approve rules")
@@ -55,6 +55,28 @@ def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
     file = rules_file()
     assert file is not None
     assert "pytest *" not in Path(file).read_text()
+
+
+def test_a_rule_of_an_earlier_version_is_confirmed_by_its_number(tmp_path: Path) -> None:
+    """The chat says at once that it is not in force, and the list how to change that."""
+    file = rules_file()
+    assert file is not None
+    Path(file).parent.mkdir(parents=True)
+    Path(file).write_text('[[rule]]\ndecision = "allow"\ntool = "run_command"\ncommand = "echo *"\n')
+    Path(file).chmod(0o600)
+    model = script(tmp_path, tool("run_command", command="echo one"), "Done.")
+
+    def say(text: str, *options: str) -> str:
+        done = chat("-p", text, "--model", model, *options, cwd=tmp_path)
+        return done.stdout + done.stderr
+
+    assert "Not in force until you confirm: 1 approval rule." in say("go")
+    assert "/approve confirm 1" in say("/approve rules")
+    assert "It allows whatever echo can do" in say("/approve confirm 1")
+    assert "in force already" in say("/approve confirm 1")
+    assert '"ok": true' in say("go", "--json")
+    assert '"ok": true' not in say("go", "--json", "--no-sandbox")
+    assert "commands are not sandboxed here" in say("/approve rules", "--no-sandbox")
 
 
 def test_a_refusal_with_a_reason_reaches_the_model(tmp_path: Path) -> None:

@@ -151,7 +151,9 @@ class Gate(AbstractCapability[Any]):
 
     async def _run_command(self, ctx: RunContext[Any], args: dict[str, Any], handler: WrapToolExecuteHandler) -> Any:
         if not ctx.tool_call_approved:
-            refusal = self._check_policy(Approval(SHELL, args, unreviewed=await self._find_unreviewed(args)))
+            unreviewed = await self._find_unreviewed(args)
+            confinement = await to_thread.run_sync(lambda: self._get_exchange().confinement)
+            refusal = self._check_policy(Approval(SHELL, args, unreviewed=unreviewed, confinement=confinement))
             if refusal:
                 return refusal
         hold = await self._begin_hold()
@@ -267,7 +269,13 @@ class Gate(AbstractCapability[Any]):
         return None
 
     def _decide(self, question: Approval) -> Verdict:
-        return self._get_exchange().policy.decide(question.tool, question.arguments, question.path, question.subject)
+        return self._get_exchange().policy.decide(
+            question.tool,
+            question.arguments,
+            question.path,
+            question.subject,
+            is_sandboxed=bool(question.confinement),
+        )
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests

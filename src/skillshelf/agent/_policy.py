@@ -155,16 +155,24 @@ class Policy:
         rule = self._find_ruling(tool, arguments)
         return rule if rule is not None and rule.decision == "deny" else None
 
-    def decide(self, tool: str, arguments: Mapping[str, Any], path: str = "", subject: str = "") -> Verdict:
+    def decide(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        path: str = "",
+        subject: str = "",
+        *,
+        is_sandboxed: bool = False,
+    ) -> Verdict:
         """Decide about a call of one of the agent's own tools, or of another tool that needs approval.
 
-        `path`: the real path of the file that would be written. `subject`: the command or the script that would run. A
-        rule that denies a call comes first, even in `yolo`. A rule that allows one counts for nothing in `read-only`,
-        and for no file that the agent obeys.
+        `path`: the real path of the file that would be written. `subject`: the command or the script that would run.
+        `is_sandboxed`: whether it would run in the sandbox. A rule that denies a call comes first, even in `yolo`. A
+        rule that allows one counts for nothing in `read-only`, and for no file that the agent obeys.
         """
         if tool in READING:
             return Verdict("allow")
-        rule = self._find_ruling(tool, arguments, path)
+        rule = self._find_ruling(tool, arguments, path, is_sandboxed=is_sandboxed)
         if rule is not None and rule.decision == "deny":
             return Verdict("refuse", rule)
 
@@ -182,10 +190,12 @@ class Policy:
             return Verdict("allow")
         return Verdict("ask")
 
-    def _find_ruling(self, tool: str, arguments: Mapping[str, Any], path: str = "") -> Rule | None:
+    def _find_ruling(
+        self, tool: str, arguments: Mapping[str, Any], path: str = "", *, is_sandboxed: bool = False
+    ) -> Rule | None:
         if self.rules is None or tool in READING:
             return None
-        return self.rules.find_ruling(self.rules.describe_call(tool, arguments, path))
+        return self.rules.find_ruling(self.rules.describe_call(tool, arguments, path, is_sandboxed=is_sandboxed))
 
 
 def is_instruction_file(path: str) -> bool:

@@ -17,6 +17,7 @@ from skillshelf.cli._workspace import attach_skills, find_packages, locate_works
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
+from skillshelf.text import count_noun
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -154,9 +155,15 @@ def _open_agent(
 
     problems: list[str] = []
     servers = _choose_servers(args, workspace, problems)
+    rules = RuleBook(workspace.root, folder=workspace.folder)
+    unconfirmed = sum(not rule.confirmed for rule in rules.list())
+    if unconfirmed:
+        problems.append(
+            f"Not in force until you confirm: {count_noun(unconfirmed, 'approval rule')}. See /approve rules."
+        )
     core = AgentCore(
         resolve(settings),
-        policy=Policy(settings.policy, rules=RuleBook(workspace.root, folder=workspace.folder)),
+        policy=Policy(settings.policy, rules=rules),
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,

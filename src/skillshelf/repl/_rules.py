@@ -12,7 +12,7 @@ from skillshelf.agent import SHELL, WRITING, Rule, RuleBook
 from skillshelf.agent.rules import Decision
 from skillshelf.errors import SettingsError
 from skillshelf.repl._face import ChatFace
-from skillshelf.repl._views import view_rules
+from skillshelf.repl._views import PREFIX_NEEDS_SANDBOX, view_rules
 from skillshelf.slash import Command, Suggestion
 
 _EVERYWHERE = "--everywhere"
@@ -31,17 +31,22 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
         rules = _get_book(face).list()
         return [Suggestion(str(number), meta=str(rule)) for number, rule in enumerate(rules, 1)]
 
+    def complete_unconfirmed(_: str) -> Sequence[Suggestion]:
+        rules = enumerate(_get_book(face).list(), 1)
+        return [Suggestion(str(number), meta=str(rule)) for number, rule in rules if not rule.confirmed]
+
     return [
         Command("allow", "allow a kind of calls from now on", _allow, _USAGE, complete_tool),
         Command("deny", "deny a kind of calls from now on", _deny, _USAGE, complete_tool),
         Command("rules", "the rules that hold here", _list),
+        Command("confirm", "put an earlier version's rule with `*` in force", _confirm, "NUMBER", complete_unconfirmed),
         Command("forget", "remove a rule", _forget, "NUMBER", complete_number),
     ]
 
 
 def _list(face: ChatFace, _: str) -> None:
     book = _get_book(face)
-    face.print(view_rules(book.list()))
+    face.print(view_rules(book.list(), is_sandboxed=face.core.confined))
     if book.problem:
         face.print(Text(f"The rules read last stay in force. {book.problem}", "red"))
     if book.is_in_workspace:
@@ -64,9 +69,25 @@ def _add(face: ChatFace, decision: Decision, typed: str) -> None:
     is_new = book.add(rule)
     where = "in this workspace" if rule.workspace else "everywhere"
     if is_new:
-        face.print(f"From now on, {where}: {rule}", Text(rule.warning, "yellow") if rule.warning else "")
+        face.print(f"From now on, {where}: {rule}", *_explain_prefix(face, rule))
     else:
         face.print(f"That is a rule already: {rule}")
+
+
+def _confirm(face: ChatFace, typed: str) -> None:
+    rule = _choose_rule(face, typed)
+    if not _get_book(face).add(replace(rule, confirmed=True)):
+        raise SettingsError(f"This rule is in force already: {rule}")
+    face.print(f"From now on: {rule}", *_explain_prefix(face, rule))
+
+
+def _explain_prefix(face: ChatFace, rule: Rule) -> Sequence[Text]:
+    """Say what a rule with a `*` allows that the user may not expect."""
+    if not rule.allows_prefix:
+        return ()
+    words = rule.command.strip().removesuffix("*").strip()
+    limit = "only the sandbox limits it" if face.core.confined else PREFIX_NEEDS_SANDBOX
+    return [Text(f"It allows whatever {words} can do with further words: {limit}.", "yellow")]
 
 
 def parse_rule(decision: Decision, typed: str, root: str) -> Rule:
@@ -119,14 +140,17 @@ def _parse_arguments(text: str) -> dict[str, Any]:
 
 
 def _forget(face: ChatFace, typed: str) -> None:
-    book = _get_book(face)
-    rules = book.list()
+    rule = _choose_rule(face, typed)
+    _get_book(face).remove(rule)
+    face.print(f"Removed: {rule}")
+
+
+def _choose_rule(face: ChatFace, typed: str) -> Rule:
+    rules = _get_book(face).list()
     number = typed.strip()
     if not number.isdecimal() or not 1 <= int(number) <= len(rules):
         raise SettingsError("Give the number of a rule. /approve rules lists them.")
-    rule = rules[int(number) - 1]
-    book.remove(rule)
-    face.print(f"Removed: {rule}")
+    return rules[int(number) - 1]
 
 
 def _get_book(face: ChatFace) -> RuleBook:

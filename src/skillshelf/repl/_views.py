@@ -135,16 +135,29 @@ def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     return lines
 
 
-def view_rules(rules: Sequence[Rule]) -> RenderableType:
-    """Return a table of the rules that hold here, with the numbers that /approve forget takes."""
+PREFIX_NEEDS_SANDBOX = "commands are not sandboxed here, so it does not apply"
+
+
+def view_rules(rules: Sequence[Rule], *, is_sandboxed: bool) -> RenderableType:
+    """Return a table of the rules that hold here, with the numbers that /approve forget and confirm take."""
     if not rules:
         return 'No rules yet. /approve allow run_command "git status" makes one.'
-    table = _make_table("", "rule", "where")
+    table = _make_table("", "rule", "where", "")
     for number, rule in enumerate(rules, 1):
         style = "red" if rule.decision == "deny" else "bold"
         where = "this workspace" if rule.workspace else "everywhere"
-        table.add_row(str(number), Text(cut(clean_line(str(rule)), 160), style), where)
-    return Group(table, Text("/approve forget NUMBER removes one", "dim"))
+        note = ""
+        if not rule.confirmed:
+            note = f"not in force: /approve confirm {number}"
+        elif rule.allows_prefix and not is_sandboxed:
+            note = PREFIX_NEEDS_SANDBOX
+        table.add_row(str(number), Text(cut(clean_line(str(rule)), 160), style), where, Text(note, "yellow"))
+
+    remarks = [Text("/approve forget NUMBER removes one", "dim")]
+    if not all(rule.confirmed for rule in rules):
+        why = "An earlier version made these rules, for which `*` did not stand for all further words. Now it does."
+        remarks.insert(0, Text(why, "yellow"))
+    return Group(table, *remarks)
 
 
 def view_servers(core: AgentCore) -> RenderableType:

@@ -2,8 +2,7 @@
 
 from skillshelf.agent.rules._book import RuleBook, rules_file
 from skillshelf.agent.rules._command import split_command
-from skillshelf.agent.rules._offer import offer_rule
-from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, denies_every_call, find_ruling
+from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, denies_every_call, find_ruling, offer_rule
 
 __all__ = [
     "Decision",

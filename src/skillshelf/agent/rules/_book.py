@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +26,11 @@ from skillshelf.files import (
 )
 from skillshelf.settings import read_toml
 
-_EXAMPLE = '[[rule]]\ndecision = "allow"\ntool = "run_command"\ncommand = "git status"'
+_VERSION = 1
+_EXAMPLE = 'version = 1\n\n[[rule]]\ndecision = "allow"\ntool = "run_command"\ncommand = "git status"'
 _HEADER = "# What the agent may or may not do without asking. /approve rules lists these in a chat.\n"
 _BLOCK = re.compile(r"^[ \t]*\[\[[ \t]*rule[ \t]*\]\]", re.M)
+_UNCONFIRMED = "confirmed = false\n"
 # A process that dies releases the lock, and one that lives needs it for a moment.
 _LOCK_SECONDS = 20.0
 
@@ -43,6 +46,7 @@ class _StoredRule(BaseModel):
     path: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     workspace: str = ""
+    confirmed: bool = True
 
 
 class RuleBook:
@@ -75,9 +79,11 @@ class RuleBook:
         """Return the rules that hold here."""
         return [rule for rule in self.refresh() if rule.workspace in ("", self.root)]
 
-    def describe_call(self, tool: str, arguments: Mapping[str, Any], path: str = "") -> RuledCall:
+    def describe_call(
+        self, tool: str, arguments: Mapping[str, Any], path: str = "", *, is_sandboxed: bool = False
+    ) -> RuledCall:
         """Return a call in this workspace as rules see it. `path`: the real path of the file that would be written."""
-        return RuledCall(tool, arguments, path, self.root, self._folder)
+        return RuledCall(tool, arguments, path, self.root, self._folder, is_sandboxed)
 
     def find_ruling(self, call: RuledCall) -> Rule | None:
         """Return the rule that decides about a call, or None."""
@@ -92,38 +98,54 @@ class RuleBook:
         return self._path is not None and is_at_or_inside(os.path.realpath(self._path), self.root)
 
     def add(self, rule: Rule) -> bool:
-        """Store a rule. Return False if it was there already. Raises SettingsError."""
+        """Store a rule, or confirm a stored one. Return False if it was in force already. Raises SettingsError."""
+        unconfirmed = replace(rule, confirmed=False)
         with _writing(self._path) as path:
             self._rules = self._read()
             if rule in self._rules:
                 return False
-            text = self._text or _HEADER
-            if not text.endswith("\n"):
-                text += "\n"
-            self._write(path, f"{text}\n{_write_rule(rule)}", (*self._rules, rule))
+            blocks = self._read_blocks()
+            rules = [rule if other == unconfirmed else other for other in self._rules]
+            if rule not in rules:
+                rules.append(rule)
+                blocks = [*blocks, f"\n{_write_rule(rule)}"]
+            self._write(path, blocks, rules)
         return True
 
     def remove(self, rule: Rule) -> None:
         """Remove a rule. Comments and the other rules stay as they are. Raises SettingsError."""
         with _writing(self._path) as path:
             self._rules = self._read()
-            rest = tuple(other for other in self._rules if other != rule)
-            blocks = _split_blocks(self._text)
-            kept = [block for block, other in zip(blocks[1:], self._rules, strict=False) if other != rule]
-            self._write(path, "".join([blocks[0], *kept]), rest)
+            head, *blocks = self._read_blocks()
+            kept = [block for block, other in zip(blocks, self._rules, strict=False) if other != rule]
+            self._write(path, [head, *kept], [other for other in self._rules if other != rule])
 
-    def _write(self, path: str, text: str, rules: tuple[Rule, ...]) -> None:
+    def _read_blocks(self) -> Sequence[str]:
+        """Return the text before the first rule, and then the text of each rule."""
+        text = self._text or _HEADER
+        if not text.endswith("\n"):
+            text += "\n"
+        starts = [match.start() for match in _BLOCK.finditer(text)]
+        return [text[start:end] for start, end in pairwise([0, *starts, len(text)])]
+
+    def _write(self, path: str, blocks: Sequence[str], rules: Sequence[Rule]) -> None:
+        """Write the rules, with as much of the user's own layout as is right."""
         import tomllib
 
+        head, *texts = blocks
+        if "version" not in head:
+            head = f"{head.rstrip()}\nversion = {_VERSION}\n\n"
+        text = head + "".join(_mark(block, rule) for block, rule in zip(texts, rules, strict=False))
         try:
-            is_right = _parse(tomllib.loads(text), path) == rules
+            is_right = _parse(tomllib.loads(text), path) == tuple(rules)
         except (tomllib.TOMLDecodeError, SettingsError):
             is_right = False
         if not is_right:  # the user has written the file in a way of their own: its meaning counts more than its layout
-            text = _HEADER + "".join(f"\n{_write_rule(rule)}" for rule in rules)
+            text = f"{_HEADER}version = {_VERSION}\n" + "".join(f"\n{_write_rule(rule)}" for rule in rules)
+
         # The file may be a link into a folder of dotfiles, which stays one.
         replace_file(os.path.realpath(path), text.encode(), durable=True)
-        self._rules = rules
+        self._rules = tuple(rules)
         self._text = text
 
     def _read(self) -> tuple[Rule, ...]:
@@ -174,7 +196,10 @@ def _writing(path: str | None) -> Iterator[str]:
 
 
 def _parse(table: dict[str, Any], path: str) -> tuple[Rule, ...]:
-    others = [key for key in table if key != "rule"]
+    version = table.get("version")
+    if "version" in table and (type(version) is not int or version != _VERSION):  # not isinstance: True is an int
+        raise SettingsError(f"{path}: this skillshelf reads rules of version {_VERSION}, not {version!r:.20}.")
+    others = [key for key in table if key not in ("rule", "version")]
     if others:
         raise SettingsError(f"{path}: {others[0]!r:.80} is not a rule. A rule looks like this:\n{_EXAMPLE}")
     entries = table.get("rule", [])
@@ -185,21 +210,26 @@ def _parse(table: dict[str, Any], path: str) -> tuple[Rule, ...]:
     for number, entry in enumerate(entries, 1):
         try:
             stored = _StoredRule.model_validate(entry)
-            rules.append(Rule(**stored.model_dump()))
+            rule = Rule(**stored.model_dump())
         except ValidationError as error:
             fault = error.errors()[0]
             place = ".".join(map(str, fault["loc"]))
             raise SettingsError(f"{path}, rule {number}: {place!r}: {fault['msg']}.") from None
         except SettingsError as error:
             raise SettingsError(f"{path}, rule {number}: {error}") from None
+        if version is None and rule.allows_prefix:
+            # Before there were versions, `*` left out arguments that were known to run something else.
+            rule = replace(rule, confirmed=False)
+        rules.append(rule)
     return tuple(rules)
 
 
-def _split_blocks(text: str) -> list[str]:
-    """Return the text before the first rule, and then the text of each rule."""
-    starts = [match.start() for match in _BLOCK.finditer(text)]
-    bounds = [0, *starts, len(text)]
-    return [text[start:end] for start, end in pairwise(bounds)]
+def _mark(block: str, rule: Rule) -> str:
+    """Return the text of a rule, in which `confirmed` is as the rule has it."""
+    plain = block.replace(_UNCONFIRMED, "")
+    if rule.confirmed:
+        return plain
+    return plain.replace("]]\n", f"]]\n{_UNCONFIRMED}", 1)
 
 
 def _write_rule(rule: Rule) -> str:
@@ -208,6 +238,8 @@ def _write_rule(rule: Rule) -> str:
         value = getattr(rule, name)
         if value:
             lines.append(f"{name} = {_write_value(value)}")
+    if not rule.confirmed:
+        lines.append(_UNCONFIRMED.rstrip())
     if rule.arguments:
         named = [f"{_write_value(name)} = {_write_value(value)}" for name, value in rule.arguments.items()]
         lines.append(f"arguments = {{ {', '.join(named)} }}")

@@ -14,16 +14,12 @@ _DOUBLE_QUOTED = r'"[^"$`\\!\x00-\x1f\x7f]*"'
 _WORD = re.compile(rf"(?:{_PLAIN}|{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})+")
 _PIECE = re.compile(rf"(?P<plain>{_PLAIN}+)|(?P<quoted>{_SINGLE_QUOTED}|{_DOUBLE_QUOTED})")
 _BLANKS = " \t"
-_MAX_LENGTH = 10_000
 
 Words = tuple[str, ...]
 
 
 def split_command(text: str) -> Words | None:
     """Return the words of a command, or None unless a shell would run exactly one program with exactly these words."""
-    if len(text) > _MAX_LENGTH:
-        return None
-
     words: list[str] = []
     position = 0
     while position < len(text):
@@ -66,22 +62,24 @@ def _remove_quotes(word: str) -> str:
     return "".join(plain)
 
 
-# An operator of the shell, as far as it separates one command from the next.
-_SEPARATOR = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
+_OPERATOR = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
+_REDIRECTION = re.compile(r"(?<!\d)\d*(?:<<<|<<-?|<>|>>|>\||<|>)[ \t]*[^\s<>]*")
+_ROUGH_WORD = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\S)+""", re.S)
+_QUOTING = str.maketrans("", "", "'\"\\")
 
 
-def find_commands(text: str) -> list[Words]:
-    """Return the commands that a longer one seems to be made of, to look for those that the user denied.
+def find_simple_commands(text: str) -> list[Words]:
+    """Return the simple commands in a line of shell, to look for those that the user denied.
 
-    This is a guess: a shell has many ways to spell a command. It may only serve to refuse.
+    This is a guess, and may only serve to refuse: an operator inside of quotes separates, too.
     """
     whole = split_command(text)
     if whole is not None:
         return [whole]
 
     commands: list[Words] = []
-    for part in _SEPARATOR.split(text):
-        words = [word.strip("'\"\\") for word in part.split()]
+    for part in _OPERATOR.split(text.replace("\\\n", "")):
+        words = [word.translate(_QUOTING) for word in _ROUGH_WORD.findall(_REDIRECTION.sub(" ", part))]
         while words and ("=" in words[0] or words[0] in _SHELL_WORDS or words[0] == "!"):
             del words[0]
         if words:

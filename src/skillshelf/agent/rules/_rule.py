@@ -9,8 +9,7 @@ from functools import cache
 from typing import Any, Literal
 
 from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
-from skillshelf.agent.rules._command import Words, find_commands, split_command
-from skillshelf.agent.rules._programs import INTERPRETERS, find_escape, name_of_program, runs_any_command
+from skillshelf.agent.rules._command import Words, find_simple_commands, split_command
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name, is_at_or_inside, is_inside
 
@@ -27,10 +26,9 @@ _MAX_LETTERS = 20
 class Rule:
     """A kind of calls, and whether they are allowed or denied.
 
-    A command is compared word by word. A `*` as its last word stands for further words; without it, the command has
-    these words and no others. It stands neither for files outside the workspace nor for arguments with which the
-    program is known to run another one. A path is a pattern relative to the workspace, in which `**` stands for any
-    folders. For other tools, the named arguments have to be equal, and the rest may be anything.
+    A command is compared word by word: `git status` has these words and no others, `git diff *` begins with these
+    words. A path is a pattern relative to the workspace, in which `**` stands for any folders. For other tools, the
+    named arguments have to be equal, and the rest may be anything.
     """
 
     decision: Decision
@@ -40,6 +38,8 @@ class Rule:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     workspace: str = ""
     """The root of the workspace that the rule is for. Empty: everywhere."""
+    confirmed: bool = True
+    """False if a version for which `*` meant something else stored it: such a rule allows nothing."""
 
     def __post_init__(self) -> None:
         if self.tool in WRITING:
@@ -60,19 +60,9 @@ class Rule:
         return " ".join([self.tool, *named])
 
     @property
-    def warning(self) -> str:
-        """What the user may not expect of this rule, or an empty string."""
-        if self.decision != "allow" or self.tool != SHELL:
-            return ""
-        pattern = _parse_pattern(self.command)
-        if not pattern.is_open:
-            return ""
-        program = name_of_program(pattern.words[0])
-        if program in INTERPRETERS and len(pattern.words) == 1:
-            return f"{program} runs the code it is given, so this rule allows any code. Name the script or task."
-        if program == "git" and len(pattern.words) == 1:
-            return "This rule covers every subcommand of git, such as push and reset. Name one: `git diff *`."
-        return ""
+    def allows_prefix(self) -> bool:
+        """True if it allows every command that begins with its words."""
+        return self.decision == "allow" and self.tool == SHELL and _parse_pattern(self.command).is_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +77,12 @@ class RuledCall:
     """The root of the workspace."""
     folder: str = ""
     """The folder that a command starts in."""
+    is_sandboxed: bool = False
+    """True if a command would run in the sandbox, without which a prefix allows nothing."""
 
 
 def check_rule(rule: Rule) -> None:
-    """Raise SettingsError for a rule that has no clear meaning, or that would allow more than it seems to."""
+    """Raise SettingsError for a rule that has no clear meaning."""
     if not rule.tool:
         raise SettingsError("A rule needs the name of a tool, such as run_command.")
     if rule.tool in READING:
@@ -98,33 +90,11 @@ def check_rule(rule: Rule) -> None:
     if rule.tool in (RUN_SCRIPT, INSTALL_PACKAGES) and rule.decision == "allow":
         raise SettingsError("Scripts of skills are approved by their content, so no rule can allow them.")
     if rule.tool == SHELL:
-        _check_command(rule)
+        _parse_pattern(rule.command)
     elif rule.tool == _WRITE:
         _check_path(rule.path)
     elif rule.command or rule.path:
         raise SettingsError(f"A rule for {rule.tool} can have arguments, such as name=value, and nothing else.")
-
-
-def _check_command(rule: Rule) -> None:
-    pattern = _parse_pattern(rule.command)
-    if rule.decision == "deny" or not pattern.is_open:
-        return
-    words = pattern.words
-    if not runs_any_command(words):
-        return
-
-    spelled = " ".join(words)
-    is_task_runner = len(words) > 2 and not runs_any_command(words[:1])
-    if is_task_runner and _is_plain_program(words[2]):
-        return
-    raise SettingsError(
-        f"{rule.command!r:.80} would allow every command, because {spelled!r:.80} runs what follows. Give the whole "
-        "command without `*`."
-    )
-
-
-def _is_plain_program(word: str) -> bool:
-    return not word.startswith("-") and not runs_any_command([word]) and name_of_program(word) not in INTERPRETERS
 
 
 def _check_path(path: str) -> None:
@@ -138,11 +108,11 @@ def _check_path(path: str) -> None:
 @dataclass(frozen=True, slots=True)
 class _Pattern:
     words: Words
-    is_open: bool
+    is_prefix: bool
     """True if further words may follow."""
 
     def fits(self, words: Sequence[str]) -> bool:
-        if self.is_open:
+        if self.is_prefix:
             return tuple(words[: len(self.words)]) == self.words
         return tuple(words) == self.words
 
@@ -151,18 +121,23 @@ class _Pattern:
 def _parse_pattern(text: str) -> _Pattern:
     """Take a command pattern apart. Raises SettingsError if it is not one program with plain words."""
     plain = text.strip()
-    is_open = plain == _ANY or plain.endswith((f" {_ANY}", f"\t{_ANY}"))
-    if is_open:
+    is_prefix = plain == _ANY or plain.endswith((f" {_ANY}", f"\t{_ANY}"))
+    if is_prefix:
         plain = plain.removesuffix(_ANY).strip()
-    if is_open and not plain:
-        raise SettingsError("`*` alone would allow every command. /approve yolo does that for this session.")
+    if is_prefix and not plain:
+        raise SettingsError("`*` alone is every command. Choose a policy for that: /approve yolo, or read-only.")
+
     words = split_command(plain)
+    if words is None and _ANY in plain and split_command(plain.replace(_ANY, "")) is not None:
+        raise SettingsError(
+            f"{text!r:.80}: `*` can only be the last word, as in `git diff *`. It then stands for any further words."
+        )
     if words is None:
         raise SettingsError(
             f"{text!r:.80} is not one program with plain words. A rule cannot have `;`, `&`, `|`, `<`, `>`, `$`, "
-            "backquotes, wildcards (but a `*` as the last word) or assignments: such commands are always asked about."
+            "backquotes, wildcards or assignments: such commands are always asked about."
         )
-    return _Pattern(words, is_open)
+    return _Pattern(words, is_prefix)
 
 
 def find_ruling(rules: Sequence[Rule], call: RuledCall) -> Rule | None:
@@ -172,7 +147,7 @@ def find_ruling(rules: Sequence[Rule], call: RuledCall) -> Rule | None:
         if rule.decision == "deny" and _denies(rule, call):
             return rule
     for rule in here:
-        if rule.decision == "allow" and _allows(rule, call):
+        if rule.decision == "allow" and rule.confirmed and _allows(rule, call):
             return rule
     return None
 
@@ -189,25 +164,17 @@ def denies_every_call(rule: Rule, tool: str) -> bool:
 def _allows(rule: Rule, call: RuledCall) -> bool:
     if call.tool == SHELL and rule.tool == SHELL:
         words = split_command(str(call.arguments.get("command", "")))
-        if words is None:
-            return False
         pattern = _parse_pattern(rule.command)
-        if not pattern.fits(words):
+        if words is None or not pattern.fits(words):
             return False
-        if not pattern.is_open:
+        if not pattern.is_prefix:
             return True
-        spelled = len(pattern.words)
-        return not _escapes(words, spelled) and not any(_is_outside(word, call) for word in words[spelled:])
+        further = words[len(pattern.words) :]
+        return call.is_sandboxed and not any(_is_outside(word, call) for word in further)
     if call.tool in WRITING and rule.tool == _WRITE:
         relative = _relative_path(call)
         return bool(relative) and _compile_path(rule.path).fullmatch(relative) is not None
     return rule.tool == call.tool and _has_arguments(rule, call)
-
-
-def _escapes(words: Words, spelled: int) -> bool:
-    if runs_any_command(words) and not runs_any_command(words[:1]) and spelled > 2:
-        return bool(find_escape(words[2:], spelled - 2))
-    return bool(find_escape(words, spelled))
 
 
 def _is_outside(word: str, call: RuledCall) -> bool:
@@ -229,7 +196,7 @@ def _is_outside(word: str, call: RuledCall) -> bool:
 def _denies(rule: Rule, call: RuledCall) -> bool:
     if call.tool == SHELL and rule.tool == SHELL:
         pattern = _parse_pattern(rule.command)
-        return any(pattern.fits(words) for words in find_commands(str(call.arguments.get("command", ""))))
+        return any(pattern.fits(words) for words in find_simple_commands(str(call.arguments.get("command", ""))))
     if call.tool in WRITING and rule.tool == _WRITE:
         # On a disk that ignores case, both spellings are one file.
         return _compile_path(fold_name(rule.path)).fullmatch(fold_name(_relative_path(call))) is not None
@@ -279,3 +246,33 @@ def _translate_piece(piece: str) -> str:
     if piece == "?":
         return "[^/]"
     return re.escape(piece)
+
+
+def offer_rule(call: RuledCall) -> Rule | None:
+    """Return a rule that allows this call in the workspace, or None if no rule can.
+
+    For a command it is this very command, and for a file its folder.
+    """
+    try:
+        if call.tool == SHELL:
+            return _offer_for_command(call)
+        if call.tool in WRITING:
+            return _offer_for_file(call)
+        return Rule("allow", call.tool, workspace=call.root)
+    except SettingsError:  # the call cannot be written as a rule
+        return None
+
+
+def _offer_for_command(call: RuledCall) -> Rule | None:
+    command = str(call.arguments.get("command", "")).strip()
+    if split_command(command) is None:  # in a command, `*` stands for names of files
+        return None
+    return Rule("allow", SHELL, command=command, workspace=call.root)
+
+
+def _offer_for_file(call: RuledCall) -> Rule | None:
+    path = _relative_path(call)
+    if not path or set(path) & set("*?"):
+        return None
+    folder = os.path.dirname(path)
+    return Rule("allow", call.tool, path=f"{folder}/**" if folder else path, workspace=call.root)
