@@ -47,6 +47,7 @@ COLUMNS = 100
 _FENCE = re.compile(r"(`{3,})(\w*)\s*")
 _GENERATED = re.compile(r"<!-- generated: (\w+) ?(.*?) -->")
 _FILE = re.compile(r"`(\S+)`:")
+_RUNS = re.compile(r"^(`{3,}(python|console)\b|<!-- generated: )", re.M)
 _ONE_SHELL = "<!-- one shell -->"
 _OUTPUT = "<!-- output -->"
 _END = "<!-- end -->"
@@ -54,8 +55,9 @@ _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def list_pages() -> list[Path]:
-    """Return every page whose examples run."""
-    return [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
+    """Return every page with examples that run, or with generated text."""
+    pages = [REPO / "README.md", *sorted((REPO / "docs").rglob("*.md"))]
+    return [page for page in pages if _RUNS.search(page.read_text(encoding="utf-8"))]
 
 
 def refresh_page(page: Path) -> str:
