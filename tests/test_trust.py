@@ -15,7 +15,7 @@ from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadab
 from skillshelf.errors import TrustError
 from skillshelf.files import system
 from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
-from skillshelf.trust._snapshot import MAX_FILES, take_snapshot
+from skillshelf.trust._trees import MAX_FILES, take_snapshot
 
 Write = Callable[..., Path]
 

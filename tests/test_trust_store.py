@@ -1,6 +1,5 @@
 """The store of approvals: where it is, who may write it, and what happens if it cannot be read."""
 
-import hashlib
 import json
 import os
 import stat
@@ -11,7 +10,7 @@ import pytest
 
 from skillshelf import DirectorySource
 from skillshelf.errors import TrustError
-from skillshelf.trust import Trust, TrustedSource, trusted_text
+from skillshelf.trust import Trust, TrustedSource
 
 Write = Callable[..., Path]
 
@@ -89,36 +88,6 @@ def test_a_damaged_record_fails_closed(spoil: Callable[[bytes], bytes], approved
     source.approve(source.pending)
     assert Trust.open().problems == ()
     assert looking(tmp_path / "ws").served.keys() == {"pdf"}
-
-
-def test_a_record_of_the_version_before_keeps_its_approvals(tmp_path: Path, write: Write) -> None:
-    """The keys of files began with a slash in version 1, and trees had no kind."""
-    write("ws/pdf", "d", "Approved.\n")
-    (tmp_path / "ws/AGENTS.md").write_text("Use tabs.\n")
-    source = looking(tmp_path / "ws")
-    source.approve(source.pending)
-    guidance = trusted_text(tmp_path / "ws/AGENTS.md", source.trust).pending
-    assert guidance
-    source.trust.approve(guidance)
-
-    record = Path(source.trust.path, "approvals.json")
-    plain = json.loads(record.read_text())["approvals"]
-    places = plain["places"][str(tmp_path / "ws")]
-    places["/AGENTS.md"] = places.pop("AGENTS.md")
-    old = {
-        "trees": {tree: [name, when] for tree, (name, when, _) in plain["trees"].items()},
-        "places": plain["places"],
-    }
-    text = json.dumps(old, sort_keys=True, separators=(",", ":"))
-    checksum = hashlib.sha256(text.encode()).hexdigest()
-    record.write_text(json.dumps({"version": 1, "sha256": checksum, "approvals": old}))
-
-    (tmp_path / "ws/AGENTS.md").write_text("Changed.\n")
-    now = looking(tmp_path / "ws")
-    assert now.served.keys() == {"pdf"}
-    assert trusted_text(tmp_path / "ws/AGENTS.md", now.trust).text == "Use tabs.\n"
-    (tmp_path / "ws/AGENTS.md").unlink()
-    assert now.gone == ()
 
 
 @pytest.mark.parametrize("newer", [b'{"version": 3}', b'{"version": 99, "anything": []}'])

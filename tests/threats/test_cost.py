@@ -20,7 +20,7 @@ READERS = {
         "def read(text): check_text('---\\nname: y\\ndescription: d\\n---\\n' + text, 'y')"
     ),
     "what stands out in a review": (
-        "from skillshelf.trust._findings import Snapshot, list_findings\n"
+        "from skillshelf.trust._review import Snapshot, list_findings\n"
         "def read(text): list(list_findings(Snapshot('y'), 'SKILL.md', {'SKILL.md': text.encode()}))"
     ),
     "a message of the person": (

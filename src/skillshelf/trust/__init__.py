@@ -1,6 +1,5 @@
 """Trust by content: text from a workspace reaches the prompt only in a version that the user approved."""
 
-from skillshelf.trust._agent_hold import AgentHold, begin_hold
 from skillshelf.trust._other_content import (
     INSTRUCTION_FILES,
     approve_file_write,
@@ -15,9 +14,7 @@ from skillshelf.trust._pending import Pending, UnreviewedFile
 from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
 from skillshelf.trust._review import ReviewLine, describe_kinds, review_lines, review_text, shorten_review, summary
 from skillshelf.trust._script_folders import ScriptFolders
-from skillshelf.trust._skill_review import find_pending_skill, needs_review
-from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
-from skillshelf.trust._source import TrustedSource
+from skillshelf.trust._source import AgentHold, TrustedSource, begin_hold, find_pending_skill, needs_review
 from skillshelf.trust._store import Trust
 
 __all__ = [
@@ -32,8 +29,6 @@ __all__ = [
     "ReviewLine",
     "ReviewQuestion",
     "ScriptFolders",
-    "Snapshot",
-    "SnapshotEntry",
     "Trust",
     "TrustedSource",
     "UnreviewedFile",

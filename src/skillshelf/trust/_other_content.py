@@ -9,12 +9,10 @@ from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, system, walk
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
-from skillshelf.trust._copies import TreeCopy, read_verified
-from skillshelf.trust._decision import OwnContent, applies_unasked
 from skillshelf.trust._own import OwnRepository, is_foreign
 from skillshelf.trust._pending import Pending
-from skillshelf.trust._snapshot import Snapshot, hash_file, take_snapshot
 from skillshelf.trust._store import Trust
+from skillshelf.trust._trees import Snapshot, TreeCopy, hash_file, read_verified, take_snapshot
 
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 """The names of files with project instructions. If a folder has several, they apply in this order."""
@@ -171,12 +169,7 @@ def _describe_folder(folder: str, workspace: str, trust: Trust) -> Pending:
 
 def _may_apply(own: OwnRepository, content: Pending) -> bool:
     """Return True if content of a repository of the user's own needs no question."""
-    facts = OwnContent(
-        is_complete=not content.blocked,
-        is_held=_is_held(own, content),
-        is_foreign=_is_foreign(content),
-    )
-    return applies_unasked(facts)
+    return not content.blocked and not _is_held(own, content) and not _is_foreign(content)
 
 
 def _is_foreign(content: Pending) -> bool:

@@ -1,18 +1,23 @@
-"""Repositories that the user declared their own, whose skills and AGENTS.md apply as they are on disk.
+"""Repositories that the user declared their own, and what agents change there.
 
-The declaration is the user's and is kept outside the repository. It holds for one folder: another folder that takes its
-path later is not the user's own until the user says so again.
+Skills and AGENTS.md of such a repository apply as they are on disk, except for what an agent changed out of the user's
+sight. The declaration is the user's and is kept outside the repository. It holds for one folder: another folder that
+takes its path later is not the user's own until the user says so again.
 """
 
+import hashlib
 import os
+import secrets
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import FolderIdentity, identify, system
-from skillshelf.sources import VERSION_CONTROL_FOLDERS
+from skillshelf.files import FolderIdentity, identify, make_private_folders, system, try_lock
+from skillshelf.sources import SKILL_FILES, VERSION_CONTROL_FOLDERS
+from skillshelf.trust._trees import SnapshotEntry, hash_file
 
 _OTHERS_MAY_WRITE = 0o002
 
@@ -163,3 +168,120 @@ def _identify(root: str) -> RepositoryIdentity | None:
         return None
     version_control = _find_version_control(root)
     return RepositoryIdentity(folder, identify(version_control) if version_control else None)
+
+
+AgentState = Literal["idle", "at work", "killed"]
+"""`killed`: no agent works there, and one of them left its mark behind."""
+
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class AgentMark:
+    """A mark that this process has set."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = system.open(path, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+        try_lock(self._fd)
+
+    def remove(self) -> None:
+        """Take the mark away. Raises OSError."""
+        with suppress(FileNotFoundError):
+            system.unlink(self._path)
+
+    def release(self) -> None:
+        """Give up the lock. A mark that was not removed counts as that of a killed agent from now on."""
+        system.close(self._fd)
+
+
+class AgentMarks:
+    """The marks in a folder of the trust store. Call these methods with the lock of the store held."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def set(self, root: str) -> AgentMark:
+        """Mark a repository. Raises OSError."""
+        make_private_folders(self._folder)
+        return AgentMark(f"{self._folder}/{_prefix(root)}{secrets.token_hex(8)}")
+
+    def any(self, root: str) -> bool:
+        """Return True if there is a mark of a repository, whether or not its agent lives. Raises OSError."""
+        return bool(self._names(root))
+
+    def find_state(self, root: str) -> AgentState:
+        """Return the state of the agents in a repository. Raises OSError."""
+        state: AgentState = "idle"
+        for name in self._names(root):
+            if self._is_locked(name):
+                return "at work"
+            state = "killed"
+        return state
+
+    def remove_abandoned(self, root: str) -> None:
+        """Remove the marks of agents that were killed. Raises OSError."""
+        for name in self._names(root):
+            if not self._is_locked(name):
+                system.unlink(f"{self._folder}/{name}")
+
+    def _names(self, root: str) -> list[str]:
+        try:
+            names = system.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return [name for name in names if name.startswith(_prefix(root))]
+
+    def _is_locked(self, name: str) -> bool:
+        try:
+            fd = system.open(f"{self._folder}/{name}", _OPEN)
+        except FileNotFoundError:
+            return False
+        try:
+            return not try_lock(fd)
+        finally:
+            system.close(fd)
+
+
+def _prefix(root: str) -> str:
+    return hashlib.sha256(os.fsencode(root)).hexdigest()[:32] + "-"
+
+
+class AgentWrites:
+    """The files of a workspace that the agent wrote in this session in the user's sight, as it left them.
+
+    Skills have several files, and the agent writes one at a time: a skill is approved when all of it has been seen.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._entries: dict[str, SnapshotEntry] = {}
+
+    def add(self, path: str, sha256: str) -> None:
+        """Record a file below the root, unless its content is no longer the one with this hash."""
+        self._entries.pop(path, None)
+        with suppress(TrustError):
+            entry = hash_file(self._root, path)
+            if entry.sha256 == sha256:
+                self._entries[path] = entry
+
+    def entries(self, key: str) -> set[SnapshotEntry]:
+        """Return the files of the skill at a key, with their paths in the skill."""
+        prefix = f"{key}/" if key else ""
+        entries = set()
+        for path, entry in self._entries.items():
+            if path.startswith(prefix):
+                entries.add(replace(entry, path=path.removeprefix(prefix)))
+        return entries
+
+
+def find_skill_of(root: str, parts: list[str]) -> str | None:
+    """Return the key of the skill that a path below the root belongs to: of the outermost folder that is one."""
+    depths = [*range(1, len(parts)), 0]
+    # A workspace that is itself a skill has other skills in its dot-folders only.
+    if len(parts) > 1 and not parts[0].startswith("."):
+        depths = list(range(len(parts)))
+    for depth in depths:
+        key = "/".join(parts[:depth])
+        if any(os.path.isfile(f"{root}/{key}/{name}") for name in SKILL_FILES):
+            return key
+    return None

@@ -7,9 +7,8 @@ from typing import Literal
 
 from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile
-from skillshelf.trust._copies import TreeCopy, read_verified
-from skillshelf.trust._record import Kind
-from skillshelf.trust._snapshot import Snapshot, SnapshotEntry
+from skillshelf.trust._approvals import Kind
+from skillshelf.trust._trees import Snapshot, SnapshotEntry, TreeCopy, read_verified
 
 
 @dataclass(frozen=True, slots=True)

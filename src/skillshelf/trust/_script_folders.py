@@ -12,9 +12,8 @@ from dataclasses import replace
 from skillshelf.errors import SkillError, TrustError
 from skillshelf.files import NotPlainFile, make_private_folders, mounts_below, open_folder, system, try_lock
 from skillshelf.sources import DirectorySource, Source
-from skillshelf.trust._copies import COPIED_FILES, TreeCopy, make_copy
-from skillshelf.trust._snapshot import Snapshot, take_snapshot
 from skillshelf.trust._source import TrustedSource
+from skillshelf.trust._trees import COPIED_FILES, Snapshot, TreeCopy, make_copy, take_snapshot
 
 _COMPILED_ENDINGS = (".pyc", ".pyo")
 _COMPILED_FOLDER = "__pycache__"

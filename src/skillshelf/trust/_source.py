@@ -1,31 +1,183 @@
 """A source that serves the skills of a workspace only in versions that the user approved or owns."""
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeGuard
 
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
 from skillshelf.files import NotPlainFile, Page, mounts_below, split_below
 from skillshelf.locks import make_lock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES, DirectorySource, read_skill_folder
-from skillshelf.trust._agent_writes import AgentWrites, find_skill_of
-from skillshelf.trust._copies import TemporaryCopies, TreeCopy
-from skillshelf.trust._decision import OwnContent, Versions, applies_unasked, choose_version
-from skillshelf.trust._other_content import find_file_trees
-from skillshelf.trust._own import OwnRepository, is_foreign
+from skillshelf.sources import SKILL_FILES, DirectorySource, NoteKey, Source, read_skill_folder
+from skillshelf.trust._other_content import find_file_trees, find_pending_folder
+from skillshelf.trust._own import AgentMark, AgentWrites, OwnRepository, find_skill_of, is_foreign
 from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
-from skillshelf.trust._skills_on_disk import ServedVersion, SkillOnDisk, SkillsOnDisk
-from skillshelf.trust._snapshot import hash_file, take_snapshot
 from skillshelf.trust._store import Trust
+from skillshelf.trust._trees import (
+    DiskState,
+    SnapshotEntry,
+    TemporaryCopies,
+    TreeCopy,
+    hash_file,
+    take_signature,
+    take_snapshot,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServedVersion:
+    """The copy that a skill is served from, and the skill as it reads there."""
+
+    copy: TreeCopy
+    found: Found
+
+
+@dataclass(slots=True)
+class SkillOnDisk:
+    """A skill of the workspace: its files on disk, and the version that is served."""
+
+    reading: Found | None = None
+    """The files on disk, read as a skill; None if the skill is not there."""
+    on_disk: DiskState | None = None
+    serving: ServedVersion | None = None
+    reported: Found | None = None
+    """The last version that the shelf was given."""
+    needs_check: bool = False
+    """True if the next refresh must take a new snapshot and decide again."""
+
+    @property
+    def is_usable(self) -> bool:
+        """True if the files on disk are a skill now, and not a broken one whose last version stays in use."""
+        return self.reading is not None and bool(self.reading.name) and not self.reading.is_last_good
+
+    @property
+    def name_on_disk(self) -> str:
+        """The name that the files on disk give; empty if they give none."""
+        if self.reading is None:
+            return ""
+        return self.reading.name
+
+    @property
+    def tree(self) -> str:
+        """The hash of the files on disk; empty if they could not be read as a whole."""
+        return self.on_disk.tree if self.on_disk else ""
+
+    @property
+    def served_tree(self) -> str:
+        return self.serving.copy.tree if self.serving else ""
+
+    @property
+    def served_entries(self) -> tuple[SnapshotEntry, ...]:
+        return self.serving.copy.snapshot.entries if self.serving else ()
+
+
+class SkillsOnDisk:
+    """The skills below a root, by key, kept up to date with the disk."""
+
+    def __init__(self, inner: DirectorySource) -> None:
+        self.root = inner.root
+        self._inner = inner
+        self._skills: dict[str, SkillOnDisk] = {}
+        self._notes: dict[str, Found | None] = {}
+
+    def sweep(self, changed: Collection[str] | None = None) -> None:
+        """Look at the disk, and take a snapshot of each skill that may have changed. `changed`: look at these paths."""
+        keys = self._keys_in_doubt(changed)
+        for key, found in self._inner.refresh(changed).items():
+            if isinstance(key, NoteKey):
+                self._notes[key] = found
+                continue
+            skill = self.get_or_add(key)
+            skill.reading = found
+            if found is None:
+                skill.on_disk = None
+                skill.serving = None
+            keys.add(key)
+
+        mounts = mounts_below(self.root) if keys else frozenset()
+        for key in keys:
+            skill = self._skills[key]
+            skill.needs_check = True  # until it is served, so that a fault on the way is made up for
+            if skill.reading is not None:
+                skill.on_disk = take_snapshot(self.root, key, mounts)
+
+    def _keys_in_doubt(self, changed: Collection[str] | None) -> set[str]:
+        """Return the known skills whose snapshot may be out of date."""
+        keys = {key for key, skill in self._skills.items() if skill.needs_check}
+        if changed is None:
+            keys |= {key for key, skill in self._skills.items() if skill.on_disk and skill.on_disk.is_fresh}
+        for path in changed or ():
+            parts = split_below(self.root, path) or []
+            for depth in range(len(parts) + 1):
+                key = "/".join(parts[:depth])
+                if self.is_present(key):
+                    keys.add(key)
+        return keys
+
+    def check(self, key: str, skill: SkillOnDisk) -> DiskState:
+        """Return the state of a skill's files. A new snapshot is taken if they may have changed since the last one."""
+        known = skill.on_disk
+        is_comparable = known is not None and known.signature is not None and not known.is_fresh
+        if known and is_comparable and take_signature(self.root, key) == known.signature:
+            return known
+        skill.on_disk = take_snapshot(self.root, key, mounts_below(self.root))
+        skill.needs_check = True
+        return skill.on_disk
+
+    def take_notes(self) -> dict[str, Found | None]:
+        """Return the diagnostics about folders that changed since the last call."""
+        notes = self._notes
+        self._notes = {}
+        return notes
+
+    def get(self, key: str) -> SkillOnDisk | None:
+        return self._skills.get(key)
+
+    def get_or_add(self, key: str) -> SkillOnDisk:
+        return self._skills.setdefault(key, SkillOnDisk())
+
+    def remove(self, key: str) -> None:
+        del self._skills[key]
+
+    def is_present(self, key: str) -> bool:
+        """Return True if there is a SKILL.md at this place, whether or not it is usable."""
+        skill = self._skills.get(key)
+        return skill is not None and skill.reading is not None
+
+    def items(self) -> list[tuple[str, SkillOnDisk]]:
+        """Return all skills, with those that have just gone, in the order of their keys."""
+        return sorted(self._skills.items())
+
+    def present(self) -> Iterator[tuple[str, SkillOnDisk]]:
+        """Yield the skills that are there, in the order of their keys."""
+        for key, skill in self.items():
+            if skill.reading is not None:
+                yield key, skill
+
+    def path(self, key: str) -> str:
+        return f"{self.root}/{key}" if key else self.root
+
 
 _DAMAGED = "its approved copy is missing or damaged; the user can review it with `skillshelf trust`"
 _STAMP_DIGITS = 15
 """Digits of a tree's hash that make a stamp: 60 bits."""
 _BROKEN = "its SKILL.md cannot be read as a skill right now; `skillshelf check` says why"
+
+
+def choose_version(versions: Iterable[str], usable: Container[str]) -> str:
+    """Return the version of a skill that the model may read, or an empty string if there is none.
+
+    `versions` are hashes of content, the best first: the files on disk, the version served at the moment, and the one
+    in use last, in this process or another. An empty hash is no version. `usable` has the trees that the user approved,
+    and those in use in a repository of the user's own.
+    """
+    for tree in versions:
+        if tree and tree in usable:
+            return tree
+    return ""
 
 
 class ServedSkill(NamedTuple):
@@ -312,14 +464,11 @@ class TrustedSource:
         return is_foreign(self.root, key, [entry.path for entry in entries])
 
     def _applies_unasked(self, key: str, skill: SkillOnDisk) -> bool:
+        """Return True if a skill comes into use without a question, because the repository is the user's own."""
         if self.own is None:
             return False
-        content = OwnContent(
-            is_complete=skill.is_usable and bool(skill.tree),
-            is_held=key in self.own.held,
-            is_foreign=self._is_foreign(key, skill),
-        )
-        return applies_unasked(content)
+        is_complete = skill.is_usable and bool(skill.tree)
+        return is_complete and key not in self.own.held and not self._is_foreign(key, skill)
 
     def _serve_changed(self) -> dict[str, Found | None]:
         """Decide again about changed skills, or about all if the record changed. Return the changes for the shelf."""
@@ -348,7 +497,7 @@ class TrustedSource:
             return None
 
         last_in_use = self.trust.approvals.last_in_use(self.root, key, self.own)
-        tree = choose_version(Versions(skill.tree, skill.served_tree, last_in_use), self._usable)
+        tree = choose_version((skill.tree, skill.served_tree, last_in_use), self._usable)
         is_on_disk = bool(tree) and tree == skill.tree
         copy = self.trust.copy(tree) if tree else None
         if copy is None and is_on_disk and skill.on_disk:
@@ -443,3 +592,61 @@ class TrustedSource:
             blocked=blocked,
             by_agent=self.own is not None and key in self.own.held,
         )
+
+
+class AgentHold:
+    """A time in which an agent may change files. Call `end` when it is over, whatever happened."""
+
+    def __init__(self, source: TrustedSource, mark: AgentMark) -> None:
+        self._source = source
+        self._mark = mark
+        try:
+            self._before = self._find_trees()
+        except OSError as error:
+            mark.remove()  # nothing has changed yet
+            mark.release()
+            raise TrustError(f"{source.root} cannot be read: {error.strerror or error}.") from None
+
+    def end(self) -> None:
+        """Hold everything that has changed and that the user has not approved meanwhile."""
+        changed: list[str] = []
+        try:
+            for key, tree in self._find_trees().items():
+                is_same = bool(tree) and self._before.get(key) == tree
+                if not is_same and not self._source.is_usable(tree):
+                    changed.append(key)
+        except BaseException:
+            self._mark.release()  # it stays, so everything that differs is held
+            raise
+        self._source.trust.hold(self._source.root, changed, self._mark)
+
+    def _find_trees(self) -> dict[str, str]:
+        return {**self._source.find_trees(), **find_file_trees(self._source.root)}
+
+
+def begin_hold(source: TrustedSource) -> AgentHold | None:
+    """Hold back what an agent changes from now on. Return None if the repository is not the user's own.
+
+    Raises TrustError if it cannot be recorded.
+    """
+    if source.trust.find_own(source.root) is None:
+        return None
+    return AgentHold(source, source.trust.mark_agent(source.root))
+
+
+_OF_THE_PROJECT = ("project", "parent")
+"""The sources whose skills come with a workspace. The user's own skills need no review."""
+
+
+def needs_review(source: Source) -> TypeGuard[DirectorySource | TrustedSource]:
+    """Return whether the agent uses the skills of a source only in versions that the user approved."""
+    return isinstance(source, DirectorySource | TrustedSource) and source.name in _OF_THE_PROJECT
+
+
+def find_pending_skill(source: Source, location: str, trust: Trust) -> Pending | None:
+    """Return the skill at `location` as pending, or None if the agent uses it as it is now."""
+    if not needs_review(source):
+        return None
+    if isinstance(source, TrustedSource):
+        return next((pending for pending in source.find_pending() if pending.location == location), None)
+    return find_pending_folder(os.path.dirname(location), source.root, trust)

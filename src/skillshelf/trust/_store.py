@@ -9,9 +9,18 @@ from datetime import UTC, datetime
 
 from skillshelf.errors import TrustError
 from skillshelf.files import make_private_folders, replace_file, state_home, system
-from skillshelf.trust._agent_marks import AgentMark, AgentMarks
-from skillshelf.trust._copies import TreeCopy, load_copy, make_copy, remove_copy
+from skillshelf.trust._approvals import (
+    Approvals,
+    ApprovedTree,
+    NewerVersion,
+    RecordFile,
+    RecordText,
+    dump_approvals,
+    parse_approvals,
+)
 from skillshelf.trust._own import (
+    AgentMark,
+    AgentMarks,
     OwnChanges,
     OwnRepository,
     check_repository,
@@ -19,8 +28,7 @@ from skillshelf.trust._own import (
     identify_repository,
 )
 from skillshelf.trust._pending import Pending
-from skillshelf.trust._record import Approvals, ApprovedTree, NewerVersion, dump_approvals, parse_approvals
-from skillshelf.trust._record_file import RecordFile, RecordText
+from skillshelf.trust._trees import TreeCopy, load_copy, make_copy, remove_copy
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
 _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what is pending."

@@ -1,19 +1,30 @@
-"""A folder as content: every file in it by path, mode and hash, and one hash over all of them.
-
-Every verdict on a file is taken on the descriptor that is then read, so nothing outside the folder is hashed, whatever
-another process swaps in meanwhile.
-"""
+"""Content by the hash of all of it: snapshots of folders, and the copies that are served instead of live files."""
 
 import hashlib
 import json
 import os
+import secrets
+import shutil
+import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from skillshelf.errors import TrustError
-from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, is_fresh, open_below, open_plain, system, walk
+from skillshelf.files import (
+    NotPlainFile,
+    Page,
+    TreeEntry,
+    file_stamp,
+    is_fresh,
+    open_below,
+    open_plain,
+    read_file,
+    system,
+    walk,
+    write_new,
+)
 from skillshelf.sources import MAX_DEPTH, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 
 MAX_FILES = 2_000
@@ -231,3 +242,107 @@ def _sign(stamps: list[tuple[object, ...]]) -> int:
 
 def _split(path: str) -> list[str]:
     return path.split("/") if path else []
+
+
+COPIED_FILES = "files"
+"""The name of the folder in a copy that has the files."""
+_MAX_MANIFEST = 4 * 1024 * 1024
+
+
+class TreeCopy:
+    """The files of a snapshot, in a folder that only this user can write to."""
+
+    def __init__(self, folder: str, snapshot: Snapshot) -> None:
+        self.folder = folder
+        self.files = f"{folder}/{COPIED_FILES}"
+        """The folder with the copied files."""
+        self.snapshot = snapshot
+        self.tree = snapshot.tree
+        self._intact_signature: int | None = None
+
+    def is_intact(self) -> bool:
+        """Return True if the files are those of the snapshot. Their bytes are compared once, then only their times."""
+        known = self._intact_signature
+        if known is not None and take_signature(self.folder, COPIED_FILES) == known:
+            return True
+
+        now = take_snapshot(self.folder, COPIED_FILES)
+        # Links are listed in the snapshot but never created, so nothing in a copy leads anywhere.
+        is_same = not now.snapshot.fault and list(now.snapshot.entries) == self.snapshot.files
+        self._intact_signature = now.signature if is_same else None
+        return is_same
+
+    def read(self, path: str, offset: int, limit: int) -> Page:
+        """Read a page of a file. Raises FileNotFoundError, NotPlainFile, or another OSError."""
+        return read_file(self.files, path.split("/"), offset, limit)
+
+
+def load_copy(trees: str, tree: str) -> TreeCopy | None:
+    """Return the copy of a tree from a folder of copies; None if it is missing or its manifest is damaged."""
+    try:
+        manifest = read_file(trees, (tree, "manifest.json"), 0, _MAX_MANIFEST).data
+        snapshot = Snapshot.parse(manifest)
+    except (OSError, NotPlainFile, ValueError, TypeError):
+        return None
+    if snapshot.tree != tree:
+        return None
+    return TreeCopy(f"{trees}/{tree}", snapshot)
+
+
+def make_copy(root: str, folder: str, snapshot: Snapshot, target: str) -> TreeCopy:
+    """Copy the files of `root/folder` that the snapshot lists. Raises TrustError if one has changed, or OSError."""
+    files = f"{target}/{COPIED_FILES}"
+    system.mkdir(target, 0o700)
+    system.mkdir(files, 0o700)
+    write_new(f"{target}/manifest.json", snapshot.manifest)
+
+    made = {""}
+    for entry in snapshot.files:
+        data = read_verified(root, folder, entry)
+        _make_folders(files, os.path.dirname(entry.path), made)
+        write_new(f"{files}/{entry.path}", data, 0o700 if entry.executable else 0o600)
+    return TreeCopy(target, snapshot)
+
+
+def _make_folders(base: str, folder: str, made: set[str]) -> None:
+    """Create a folder below `base` and those above it, except for the ones in `made`."""
+    if folder in made:
+        return
+    _make_folders(base, os.path.dirname(folder), made)
+    system.mkdir(f"{base}/{folder}", 0o700)
+    made.add(folder)
+
+
+def read_verified(root: str, folder: str, entry: SnapshotEntry) -> bytes:
+    """Read a file and check that its bytes are those that were hashed. Raises TrustError if they are not."""
+    path = f"{folder}/{entry.path}".lstrip("/")
+    try:
+        data = read_file(root, path.split("/"), 0, entry.size + 1).data
+    except (OSError, NotPlainFile):
+        data = None
+    if data is None or hashlib.sha256(data).hexdigest() != entry.sha256:
+        raise TrustError(f"{path!r} changed since you looked at it. Nothing was approved; review it again.")
+    return data
+
+
+def remove_copy(path: str) -> None:
+    """Remove a copy. It is renamed first, so that a half removed copy is never taken for a whole one."""
+    scratch = f"{os.path.dirname(path)}/.old-{secrets.token_hex(8)}"
+    system.rename(path, scratch)
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+class TemporaryCopies:
+    """Copies that last as long as this process, for approved content whose lasting copy is missing or damaged."""
+
+    def __init__(self) -> None:
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+
+    def make(self, root: str, folder: str, snapshot: Snapshot) -> TreeCopy | None:
+        """Copy a skill. Return None if its files are no longer those of the snapshot, or if the disk is full."""
+        try:
+            if self._home is None:
+                self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
+            return make_copy(root, folder, snapshot, f"{self._home.name}/{secrets.token_hex(8)}")
+        except (TrustError, OSError):
+            return None

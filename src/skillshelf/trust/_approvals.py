@@ -1,12 +1,27 @@
-"""The user's decisions as a value, and as the text of a file."""
+"""The record of the user's decisions: as a value, as JSON, and as a locked file."""
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from skillshelf.files import FolderIdentity
+from skillshelf.errors import TrustError
+from skillshelf.files import (
+    FolderIdentity,
+    LockTimeout,
+    NotPlainFile,
+    NotPrivate,
+    file_stamp,
+    hold_lock,
+    is_fresh,
+    make_private_folders,
+    read_private,
+    system,
+)
 from skillshelf.trust._own import OwnRepository, RepositoryIdentity
 
 VERSION = 2
@@ -117,14 +132,11 @@ def parse_approvals(data: bytes) -> Approvals:
         plain = document["approvals"]
         if document["sha256"] != _checksum(plain):
             raise ValueError("the checksum does not match")
-        if version == 1:
-            plain = _upgrade(plain)
-        elif version != VERSION:
-            raise ValueError("the version is not a number that we wrote")
+        if version != VERSION:
+            raise ValueError("the version is not one that we wrote")
 
-        trees = {}
-        for tree, (name, when, kind) in plain["trees"].items():
-            trees[tree] = ApprovedTree(_text(name), _text(when), _kind(kind))
+        # The checksum matches, so everything below is as `dump_approvals` wrote it.
+        trees = {tree: ApprovedTree(*approved) for tree, approved in plain["trees"].items()}
         places: dict[str, dict[str, tuple[str, ...]]] = {}
         for root, keys in plain["places"].items():
             places[root] = {key: tuple(tree for tree in history if tree in trees) for key, history in keys.items()}
@@ -132,20 +144,6 @@ def parse_approvals(data: bytes) -> Approvals:
     except (TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ValueError("it is not a record of approvals") from error
     return Approvals(trees, places, own)
-
-
-def _upgrade(plain: Any) -> Any:
-    """Return a record of version 1 in the form of version 2. The keys of files began with a slash then."""
-    kinds = dict.fromkeys(plain["trees"], "skill")
-    places: dict[str, dict[str, Any]] = {}
-    for root, keys in plain["places"].items():
-        places[root] = {}
-        for key, history in keys.items():
-            places[root][key.removeprefix("/")] = history
-            if key.startswith("/"):
-                kinds.update(dict.fromkeys(history, "file"))
-    trees = {tree: [name, when, kinds[tree]] for tree, (name, when) in plain["trees"].items()}
-    return {"trees": trees, "places": places, "own": {}}
 
 
 def _dump_repository(repository: OwnRepository) -> dict[str, Any]:
@@ -162,23 +160,16 @@ def _dump_repository(repository: OwnRepository) -> dict[str, Any]:
 def _parse_repository(plain: Any) -> OwnRepository:
     version_control = plain["version_control"]
     identity = RepositoryIdentity(
-        folder=_parse_identity(plain["folder"]),
-        version_control=_parse_identity(version_control) if version_control is not None else None,
+        folder=FolderIdentity(*plain["folder"]),
+        version_control=FolderIdentity(*version_control) if version_control is not None else None,
     )
     return OwnRepository(
         identity,
-        since=_text(plain["since"]),
-        in_use=_texts(plain["in_use"]),
-        announced=_texts(plain["announced"]),
-        held=frozenset(map(_text, plain["held"])),
+        since=plain["since"],
+        in_use=plain["in_use"],
+        announced=plain["announced"],
+        held=frozenset(plain["held"]),
     )
-
-
-def _parse_identity(plain: Any) -> FolderIdentity:
-    inode, born = plain
-    if type(inode) is not int or not (born is None or type(born) is int):
-        raise TypeError(plain)
-    return FolderIdentity(inode, born)
 
 
 def _checksum(plain: Any) -> str:
@@ -186,17 +177,74 @@ def _checksum(plain: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _text(value: object) -> str:
-    if type(value) is not str:
-        raise TypeError(value)
-    return value
+# A process that dies releases the lock, and one that lives needs it for a moment.
+_LOCK_SECONDS = 20.0
 
 
-def _texts(values: Any) -> dict[str, str]:
-    return {key: _text(value) for key, value in values.items()}
+@dataclass(frozen=True, slots=True)
+class RecordText:
+    """The record's bytes, or the reason why they cannot be used."""
+
+    data: bytes | None
+    """None if there is no record."""
+    fault: str = ""
 
 
-def _kind(value: object) -> Kind:
-    if value not in get_args(Kind):
-        raise TypeError(value)
-    return value  # type: ignore[return-value]  # just checked
+class RecordFile:
+    """The file `approvals.json`, and the lock beside it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.path = f"{folder}/approvals.json"
+        self.bad = f"{self.path}.bad"
+        """The name that a damaged record gets."""
+        self._last_status: os.stat_result | None = None
+
+    def may_have_changed(self) -> bool:
+        """Return True unless the file's times prove that it is the one read last."""
+        status = self._status()
+        if status is None or self._last_status is None:
+            return True
+        return file_stamp(status) != file_stamp(self._last_status) or is_fresh(status, time.time_ns())
+
+    def read(self) -> RecordText:
+        """Read the file, which only this user may have written."""
+        self._last_status = self._status()
+        try:
+            return RecordText(read_private(self.path))
+        except FileNotFoundError:
+            return RecordText(None)
+        except NotPlainFile:
+            return RecordText(None, "The record of approvals is not a plain file")
+        except NotPrivate as error:
+            return RecordText(None, str(error))
+        except OSError as error:
+            return RecordText(None, f"The record of approvals cannot be read: {error.strerror}")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock. Raises OSError if it cannot be written, TrustError if another process does not release it."""
+        make_private_folders(self.folder)
+        path = f"{self.folder}/lock"
+        try:
+            with hold_lock(path, timeout=_LOCK_SECONDS):
+                yield
+        except LockTimeout:
+            raise TrustError(f"Another process has held {path} for {_LOCK_SECONDS:.0f} seconds. Try again.") from None
+
+    def set_aside(self, data: bytes) -> None:
+        """Rename a damaged record, unless another process has repaired it. Call it with the lock held."""
+        if self.read().data == data:
+            system.replace(self.path, self.bad)
+
+    def remove_leftovers(self) -> None:
+        """Remove the scratch files of killed processes. Call it with the lock held."""
+        for name in system.listdir(self.folder):
+            if name.startswith("approvals.json.") and not name.endswith(".bad"):
+                system.unlink(f"{self.folder}/{name}")
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return system.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return None
