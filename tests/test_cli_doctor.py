@@ -74,7 +74,7 @@ def test_keys_and_passwords_are_never_shown(run: Run, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("model", "key", "status", "message"),
     [
-        ("", "", "note", "no model is chosen; only chat and eval need one"),
+        ("", "", "note", "none is chosen; only chat and eval need one"),
         ("", "ANTHROPIC_API_KEY", "ok", f"{DEFAULTS['ANTHROPIC_API_KEY']}, because ANTHROPIC_API_KEY is set"),
         ("openai:gpt-6", "", "problem", "openai:gpt-6 needs a key, and there is none"),
         ("openai:gpt-6", "OPENAI_API_KEY", "ok", "openai:gpt-6; OPENAI_API_KEY is set"),
@@ -102,7 +102,7 @@ def test_broken_settings_are_a_problem_and_the_rest_is_still_examined(run: Run, 
 def test_a_skill_that_cannot_be_used_is_a_problem(run: Run, write: Callable[..., Path]) -> None:
     write("skills/fine")
     write("skills/broken").write_text("")
-    assert ("problem", "1 error in skills") in remarks(run, "skills")
+    assert ("problem", "1 file has problems") in remarks(run, "skills")
 
 
 def test_a_damaged_record_of_approvals_is_a_problem(run: Run, write: Callable[..., Path]) -> None:

@@ -1,32 +1,37 @@
 """`skillshelf doctor`: how skillshelf is set up here, what is missing, and what to do about it.
 
-Nothing is changed, and nothing is asked over the network. Keys and passwords are never shown.
+`skillshelf` without a command prints the short form. Nothing is changed, and nothing is asked over the network. Keys
+and passwords are never shown.
 """
 
 import argparse
 import os
 import platform
+import shlex
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf.agent import find_confinement, preview_model
+from skillshelf.agent import ModelPreview, WorkspaceSkills, find_confinement, preview_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output, list_names
-from skillshelf.cli._overview import describe_pending, find_pending, group_skills, name_group
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._problems import find_problems
-from skillshelf.cli._workspace import locate_workspace, open_shelf
-from skillshelf.errors import SettingsError, TrustError
+from skillshelf.cli._problems import Problems, find_problems
+from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
+from skillshelf.errors import SettingsError, SkillError, TrustError
+from skillshelf.explain import describe_waiting
 from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
+from skillshelf.shelf import Shelf
+from skillshelf.sources import BUNDLED
 from skillshelf.text import clean_line, count_noun
-from skillshelf.trust import Trust
-from skillshelf.workspace import Workspace
+from skillshelf.trust import Pending, Trust, describe_kinds
+from skillshelf.workspace import Workspace, relative
 
 EXAMPLES = """
   skillshelf doctor                     explain the setup of this folder
@@ -35,7 +40,7 @@ EXAMPLES = """
 """
 Status = Literal["ok", "note", "problem"]
 _STYLES: dict[Status, str] = {"ok": "green", "note": "cyan", "problem": "red"}
-_MAX_GROUPS = 10
+_MAX_GROUPS = 6
 _MAX_CHOICES = 10
 
 
@@ -169,7 +174,7 @@ def _examine_settings() -> Iterator[Remark]:
         if chosen.origin != "default":
             yield Remark(area, "ok", f"{name} = {_show_value(name, chosen.value)}, from {chosen.origin}")
     yield from _examine_choices()
-    yield from _examine_model(settings)
+    yield _describe_model(preview_model(settings), settings)
 
 
 def _examine_choices() -> Iterator[Remark]:
@@ -205,36 +210,34 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _examine_model(settings: Settings) -> Iterator[Remark]:
+def _describe_model(model: ModelPreview, settings: Settings) -> Remark:
     area = "model"
-    model = preview_model(settings)
     variables = " or ".join(model.key_variables)
     if model.alternatives:
-        yield Remark(
+        return Remark(
             area,
             "note",
-            "no model is chosen, and the keys of several providers are set",
+            "none is chosen, and the keys of several providers are set",
             f"Pass --model, or put it into the settings: {', '.join(model.alternatives)}",
         )
-    elif not model.name and settings.base_url:
-        yield Remark(area, "problem", "there is a base_url but no model", "Set model to the server's name for it.")
-    elif not model.name:
-        yield Remark(
+    if not model.name and settings.base_url:
+        return Remark(area, "problem", "there is a base_url but no model", "Set model to the server's name for it.")
+    if not model.name:
+        return Remark(
             area,
             "note",
-            "no model is chosen; only chat and eval need one",
+            "none is chosen; only chat and eval need one",
             "Set a provider's key, such as ANTHROPIC_API_KEY, or see `skillshelf chat`.",
         )
-    elif model.is_default:
-        yield Remark(area, "ok", f"{model.name}, because {variables} is set")
-    elif not model.has_key:
-        yield Remark(area, "problem", f"{model.name} needs a key, and there is none", f"Set {variables}.")
-    elif model.key_variables:
-        yield Remark(area, "ok", f"{model.name}; {variables} is set")
-    elif settings.base_url:
-        yield Remark(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
-    else:
-        yield Remark(area, "ok", model.name)
+    if model.is_default:
+        return Remark(area, "ok", f"{model.name}, because {variables} is set")
+    if not model.has_key:
+        return Remark(area, "problem", f"{model.name} needs a key, and there is none", f"Set {variables}.")
+    if model.key_variables:
+        return Remark(area, "ok", f"{model.name}; {variables} is set")
+    if settings.base_url:
+        return Remark(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
+    return Remark(area, "ok", model.name)
 
 
 def _examine_workspace(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
@@ -251,18 +254,8 @@ def _examine_workspace(args: argparse.Namespace, workspace: Workspace) -> Iterat
         shelf = open_shelf(args)
     except SettingsError:  # reported above
         return
-    groups = group_skills(shelf)
-    for group in groups[:_MAX_GROUPS]:
-        yield Remark(area, "ok", f"{count_noun(group.count, 'skill')} in {name_group(group)} ({group.source})")
-    if len(groups) > _MAX_GROUPS:
-        yield Remark(area, "ok", f"skills in {count_noun(len(groups) - _MAX_GROUPS, 'other place')}")
-
-    problems = find_problems(shelf, workspace.folder)
-    if problems:
-        has_errors = any(note.severity == "error" for note in problems.diagnostics)
-        status: Status = "problem" if has_errors else "note"
-        message = f"{problems.summary} in skills" if problems.is_checked else problems.summary
-        yield Remark(area, status, message, problems.command)
+    yield from _describe_groups(_group_skills(shelf))
+    yield from _describe_problems(find_problems(shelf))
 
 
 def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
@@ -289,9 +282,7 @@ def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[R
     lost = trust.explain_lost_own(workspace.root)
     if lost:
         yield Remark(area, "note", lost)
-    pending = find_pending(args)
-    if pending:
-        yield Remark(area, "note", describe_pending(pending), "skillshelf trust")
+    yield from _describe_pending(_find_pending(args))
 
 
 def _examine_sandbox() -> Iterator[Remark]:
@@ -358,3 +349,156 @@ def _print_remarks(remarks: list[Remark], out: Output) -> None:
         out.print_styled(f"{count_noun(problems, 'problem')} to solve", "red")
     else:
         out.print_styled("Nothing is broken.", "green")
+
+
+# -- the skills of a workspace, for both forms -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SkillGroup:
+    """Skills that come from one folder, one package or skillshelf itself."""
+
+    path: str
+    package: str
+    source: str
+    count: int
+
+    def __str__(self) -> str:
+        """Return the number of skills and where they come from."""
+        place = "skillshelf"
+        if self.package:
+            place = f"the package {clean_line(self.package)}"
+        elif self.path:
+            place = clean_line(relative(self.path))
+            home = os.path.expanduser("~")
+            if place.startswith(f"{home}/"):
+                place = f"~{place.removeprefix(home)}"
+        return f"{count_noun(self.count, 'skill')} in {place} ({self.source})"
+
+
+def _group_skills(shelf: Shelf) -> list[SkillGroup]:
+    """Return where the skills come from, in order of precedence."""
+    counts: Counter[SkillGroup] = Counter()
+    for candidate in all_candidates(shelf.catalog):
+        skill = candidate.descriptor
+        path = ""
+        package = ""
+        if os.path.isabs(skill.location):
+            path = os.path.dirname(os.path.dirname(skill.location))
+        elif skill.source != BUNDLED:
+            package = skill.location.partition(".")[0]
+        counts[SkillGroup(path, package, skill.source, 0)] += 1
+
+    order = {source.name: rank for rank, source in reversed(list(enumerate(shelf.sources)))}
+    groups = [replace(group, count=count) for group, count in counts.items()]
+    return sorted(
+        groups, key=lambda group: (order.get(group.source, len(order)), -group.count, group.path, group.package)
+    )
+
+
+def _describe_groups(groups: Sequence[SkillGroup]) -> Iterator[Remark]:
+    for group in groups[:_MAX_GROUPS]:
+        yield Remark("skills", "ok", str(group))
+    rest = groups[_MAX_GROUPS:]
+    if rest:
+        skills = count_noun(sum(group.count for group in rest), "skill")
+        yield Remark("skills", "ok", f"{skills} in {count_noun(len(rest), 'other place')}")
+
+
+def _describe_problems(problems: Problems | None) -> Iterator[Remark]:
+    if problems:
+        status: Status = "problem" if problems.has_errors else "note"
+        yield Remark("skills", status, problems.summary, problems.command)
+
+
+def _find_pending(args: argparse.Namespace) -> Sequence[Pending]:
+    """Return the skills and instruction files of the workspace that wait for the user's review."""
+    try:
+        return WorkspaceSkills(locate_workspace(args), trust=Trust.open()).pending
+    except SkillError:  # another remark says what is wrong with the record of approvals
+        return ()
+
+
+def _describe_pending(pending: Sequence[Pending]) -> Iterator[Remark]:
+    if pending:
+        message = describe_waiting(describe_kinds(pending), len(pending))
+        yield Remark("trust", "note", message, "skillshelf trust")
+
+
+# -- the short form ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A command that fits the situation."""
+
+    command: str
+    purpose: str
+
+
+def run_short(args: argparse.Namespace, out: Output) -> int:
+    """Print what is here and what to do next."""
+    shelf = open_shelf(args)
+    groups = _group_skills(shelf)
+    problems = find_problems(shelf)
+    pending = _find_pending(args)
+    settings = load_settings({})
+    model = preview_model(settings)
+    steps = _choose_next_steps(groups, problems, pending, model, args.workspace)
+    if args.json:
+        out.print_json(
+            {
+                "version": __version__,
+                "workspace": locate_workspace(args).folder,
+                "groups": [asdict(group) for group in groups],
+                "problem_count": problems.files if problems else 0,
+                "pending_count": len(pending),
+                "model": model.name if model.name and model.has_key else None,
+                "next": [asdict(step) for step in steps],
+            }
+        )
+        return 0
+
+    out.print_styled(f"skillshelf {__version__}", "bold")
+    if all(group.source == BUNDLED for group in groups):
+        out.print("No skills of yours here yet.")
+    for remark in (*_describe_groups(groups), *_describe_problems(problems), *_describe_pending(pending)):
+        out.print_styled(remark.message, "" if remark.status == "ok" else "yellow")
+    out.print(f"Model: {clean_line(_describe_model(model, settings).message)}")
+    out.print()
+    width = max(len(step.command) for step in steps)
+    for step in steps:
+        out.print_styled(f"  {step.command:{width}}   {step.purpose}")
+    return 0
+
+
+def _choose_next_steps(
+    groups: Sequence[SkillGroup],
+    problems: Problems | None,
+    pending: Sequence[Pending],
+    model: ModelPreview,
+    workspace: str | None,
+) -> list[NextStep]:
+    """Return three commands, the most useful first, for the workspace that was given with -C."""
+    option = f" -C {shlex.quote(workspace)}" if workspace is not None else ""
+    can_chat = bool(model.name) and model.has_key
+    if all(group.source == BUNDLED for group in groups):
+        last = NextStep(f"skillshelf doctor{option}", "see how skillshelf is set up")
+        if can_chat:
+            last = NextStep(f"skillshelf chat{option}", "talk to an agent; it can write a skill for you")
+        return [
+            NextStep("skillshelf demo", "watch a skill at work, in half a minute and without a key"),
+            NextStep(f"skillshelf new my-skill{option}", "create your first skill"),
+            last,
+        ]
+
+    first = NextStep(f"skillshelf list{option}", "list the skills")
+    if pending:
+        first = NextStep(f"skillshelf trust{option}", "review new and changed skills")
+    check = NextStep(f"skillshelf check{option}", "find mistakes in your skills")
+    if problems:
+        check = NextStep(problems.command, "see the problems, each with a fix")
+    chat = NextStep(f"skillshelf chat{option}", "talk to an agent that uses them")
+    if not can_chat:
+        chat = NextStep("skillshelf demo", "watch the agent at work; `skillshelf doctor` helps to set up a model")
+    return [first, check, chat]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.catalog import Candidate
 from skillshelf.cli._diagnostics import as_json
 from skillshelf.cli._output import Output, list_names
-from skillshelf.cli._overview import describe_pending, find_pending
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
-from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf, read_instructions, skill_as_json
+from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
 from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
+from skillshelf.skillmd import READING
 from skillshelf.sources import PackageSource
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
@@ -28,8 +28,6 @@ EXAMPLES = """
 """
 _TOOLS_MISSING = "tools missing"
 _MAX_LISTED_NAMES = 5
-_MAX_REVIEWED = 200
-"""Whether a skill was approved as it is shows only when all its files are read. For more skills that takes too long."""
 _COLUMNS = (
     Column("name", style="bold"),
     Column("source", style="cyan"),
@@ -67,21 +65,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if without_tools:
         names = list_names(without_tools, _MAX_LISTED_NAMES)
         out.print_styled(f"The model does not have all tools of {names}: `skillshelf why NAME` says why.", "yellow")
-    if len(candidates) <= _MAX_REVIEWED:
-        pending = find_pending(args)
-        if pending:
-            out.print_styled(f"{describe_pending(pending)}: run `skillshelf trust`", "yellow")
-    problems = find_problems(shelf, locate_workspace(args).folder)
+    problems = find_problems(shelf)
     if problems:
         out.print_styled(f"{problems.summary}: run `{problems.command}`", "yellow")
     return 0
 
 
 def _find_repaired_files(notes: tuple[Diagnostic, ...]) -> set[str]:
-    if not notes:
-        return set()
-    from skillshelf.lint import READING  # takes 20 ms, which a faultless shelf need not pay
-
     return {note.path for note in notes if note.code in READING and note.severity == "warning"}
 
 

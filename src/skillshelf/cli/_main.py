@@ -62,8 +62,6 @@ examples:
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141
 _TALKING_TO_SERVERS = ("chat", "eval", "serve")
-_OVERVIEW = "overview"
-"""The command that runs if none is named. It has no name of its own."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,8 +97,9 @@ def _run(words: Sequence[str]) -> int:
         _parse(words, args)
         if args.command in _TALKING_TO_SERVERS:  # the others need not wait for `logging`
             clean_library_messages()
-        command = _import_command(args.command or _OVERVIEW)
-        code: int = command.run(args, Output(color=not args.no_color))
+        command = _import_command(args.command or "doctor")
+        run = command.run if args.command else command.run_short
+        code: int = run(args, Output(color=not args.no_color))
         return code
     except BrokenPipeError:
         raise

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._output import shown_path
-from skillshelf.errors import SkillNotFoundError, TrustError
+from skillshelf.errors import MissingExtraError, SkillNotFoundError, TrustError
 from skillshelf.files import is_at_or_inside
 from skillshelf.workspace import Workspace
 
@@ -110,7 +110,10 @@ class _TrustedFolder:
 
     def _find_eval_folders(self) -> list[TrustItem]:
         """Return the folders of eval cases. Those inside skills are approved with their skill."""
-        from skillshelf.evals.formats import find_case_files, find_folder_to_approve
+        try:
+            from skillshelf.evals.formats import find_case_files, find_folder_to_approve
+        except (MissingExtraError, ModuleNotFoundError):
+            return []  # without the extra no case can run, so there is nothing to approve
 
         folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.root]))
         return [self.describe_folder(folder) for folder in folders if self.contains(folder)]

@@ -4,7 +4,7 @@
 `check_code_skills` an installed package.
 """
 
-from skillshelf.lint._codes import CODES, READING
+from skillshelf.lint._codes import CODES
 from skillshelf.lint._disk import CheckReport, check_path, check_skill, check_tree
 from skillshelf.lint._format import check_text
 from skillshelf.lint._instructions import MAX_TOKENS
@@ -15,7 +15,6 @@ from skillshelf.lint._skill_name import check_name, suggest_name
 __all__ = [
     "CODES",
     "MAX_TOKENS",
-    "READING",
     "CheckReport",
     "EntryFault",
     "check_code_skills",

@@ -1,41 +1,6 @@
 """The code of every diagnostic with its meaning, for `skillshelf check`, SARIF and the documentation."""
 
-READING = {
-    "bom": "the file begins with a byte order mark",
-    "comment-as-value": "a value begins with #, which starts a comment in YAML; the text is used",
-    "comment-cuts-value": "a value ends before ` #`, because YAML reads the rest as a comment",
-    "control-characters": "the description has control characters; they are written out",
-    "cr-only": "the lines end in CR alone, which no reader takes for a line ending",
-    "delimiter-spaces": "a `---` line has spaces after it",
-    "description-missing": "there is no description; the first paragraph of the instructions is used",
-    "description-too-long": "the description has more than 1,024 characters",
-    "empty": "the file is empty",
-    "field-invalid": "a field has a value of the wrong kind and is left out",
-    "file-too-large": "the SKILL.md is larger than 1 MiB",
-    "frontmatter-cut": "the frontmatter has more fields than are read",
-    "frontmatter-missing": "the file does not begin with frontmatter between two `---` lines",
-    "frontmatter-not-first": "the frontmatter comes after blank lines, a comment or a code fence",
-    "frontmatter-too-large": "the frontmatter is larger than 256 KiB",
-    "frontmatter-unclosed": "the frontmatter has no closing `---` line",
-    "frontmatter-undelimited": "the fields of the frontmatter have no `---` lines around them",
-    "frontmatter-unopened": "the `---` line before the frontmatter is missing",
-    "hidden-characters": "a field of the frontmatter has invisible characters",
-    "import-only": "the file holds only an import of another file, which is not followed",
-    "name-missing": "there is no name; the folder's name is used",
-    "name-normalised": "the name is normalized to Unicode's compatibility form (NFKC)",
-    "name-refused": "the name cannot be used; the folder's name is used instead",
-    "no-text": "there is no description and no text to take one from",
-    "not-utf8": "the file is not UTF-8 text",
-    "nul-byte": "the file has a NUL byte and is not text",
-    "symlink-text": "the file holds only a path: a symlink that was checked out as text",
-    "yaml-duplicate-key": "a field is given twice; the last value counts",
-    "yaml-invalid": "the frontmatter is not a YAML mapping; its fields are read one by one",
-    "yaml-merge-key": "a YAML merge key (<<) is not merged",
-    "yaml-repaired": "a field is not valid YAML; its value is taken as text",
-    "yaml-second-document": "the frontmatter holds a second YAML document, which is not read",
-    "yaml-tag": "a YAML tag is ignored; the value is read as text",
-}
-"""Reported when a SKILL.md is read."""
+from skillshelf.skillmd import READING
 
 FORMAT = {
     "allowed-tools-form": "`allowed-tools` is a list or has commas; strict mode accepts only spaces",

@@ -1,5 +1,6 @@
 """Read a SKILL.md as fields and instructions, with one bounded YAML reader and repairs, and write one. Text only."""
 
+from skillshelf.skillmd._codes import READING
 from skillshelf.skillmd._frontmatter import FORMAT_KEYS
 from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
 from skillshelf.skillmd._read import SkillText, read, render_skill
@@ -10,6 +11,7 @@ __all__ = [
     "FORMAT_KEYS",
     "MAX_BLOCK",
     "MAX_FILE",
+    "READING",
     "Budget",
     "Document",
     "SkillText",
