@@ -17,9 +17,9 @@ from mcp_kit import FILES, MANUAL, PDF, invoke, load, make_shelf, talk, text
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
 from skillshelf.mcp import SkillsServer, make_server
-from skillshelf.mcp._pagination import paginate_files
+from skillshelf.mcp._limits import MAX_WHOLE_FILE
 from skillshelf.mcp._prompts import join_arguments
-from skillshelf.mcp._skill_files import MAX_WHOLE_FILE
+from skillshelf.mcp._skill_files import paginate_files
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.slash import read_message
 from skillshelf.slash._messages import split_words

@@ -20,7 +20,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
-from skillshelf.mcp._skill_files import MAX_WHOLE_FILE
+from skillshelf.mcp._limits import MAX_WHOLE_FILE
 
 CLIENTS = Path(__file__).parent / "mcp_clients"
 SUITE = CLIENTS / "node_modules/@modelcontextprotocol/conformance/dist/index.js"

@@ -17,7 +17,8 @@ from mcp.server.subscriptions import ResourceUpdated
 from skillshelf import MemorySource, Shelf
 from skillshelf.descriptor import Found
 from skillshelf.mcp import SkillsServer
-from skillshelf.mcp._notices import NoticeLimits, Notifier, WatchedResources
+from skillshelf.mcp._limits import NoticeLimits
+from skillshelf.mcp._notices import Notifier, WatchedResources
 from skillshelf.mcp._refresher import ShelfRefresher
 from skillshelf.sources import DirectorySource
 

@@ -19,8 +19,8 @@ from pydantic import ConfigDict
 
 from skillshelf import BaseSkill, MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
-from skillshelf.mcp._skill_files import MAX_WHOLE_FILE, read_skill_markdown
-from skillshelf.mcp._skills_extension import MAX_BYTES
+from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_WHOLE_FILE
+from skillshelf.mcp._skill_files import read_skill_markdown
 from skillshelf.sources import DirectorySource, ObjectSource
 
 
@@ -208,7 +208,7 @@ def test_a_code_skill_has_the_fields_of_its_card() -> None:
 
 def test_a_skill_too_large_for_digests_says_so() -> None:
     """It is still served, file by file."""
-    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES})
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_DIGESTED_BYTES})
 
     async def use(client: Client) -> Any:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
@@ -232,7 +232,7 @@ class Measuring(MemorySource):
 def test_only_the_beginning_of_a_file_too_large_for_digests_is_read() -> None:
     """Its size is enough to decide. A long file below the cap is read whole."""
     skills = {
-        "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_BYTES},
+        "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_DIGESTED_BYTES},
         "long": {"SKILL.md": PDF.replace("name: pdf", "name: long"), "long.bin": b"\0" * 1_000_000},
     }
     source = Measuring(skills)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
 from skillshelf.errors import MissingExtraError
+from skillshelf.mcp._limits import ConnectionLimits
 
 try:
     import mcp.server  # noqa: F401  # before our own modules, whose error would say less
@@ -19,7 +20,7 @@ from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
 
 if TYPE_CHECKING:
-    from skillshelf.mcp._serve import ConnectionLimits, listen, serve_http
+    from skillshelf.mcp._serve import listen, serve_http
 
 __all__ = [
     "MCP_PATH",
@@ -35,4 +36,4 @@ __all__ = [
 ]
 
 # A server over standard input and output starts without uvicorn, which takes 20 ms to import.
-__getattr__ = export_lazily(__name__, {"_serve": ["ConnectionLimits", "listen", "serve_http"]})
+__getattr__ = export_lazily(__name__, {"_serve": ["listen", "serve_http"]})

@@ -15,15 +15,11 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from skillshelf.errors import SettingsError
+from skillshelf.mcp._limits import MAX_BODY, MAX_SESSIONS, SESSION_SECONDS
 from skillshelf.mcp._server import SkillsServer
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
-MAX_BODY = 4 * 1024 * 1024
-MAX_SESSIONS = 1_100
-"""Sessions of the handshake revisions. One that its client left without a word takes 43 KB: all of them 46 MiB."""
-SESSION_SECONDS = 30 * 60.0
-"""Time after which an unused session ends."""
 _CHECKED_HEADERS = frozenset((b"host", b"origin", b"authorization"))
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import anyio
 from mcp import MCPError, types
@@ -22,33 +21,17 @@ from mcp.server.subscriptions import (
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from skillshelf.listing import Listing
+from skillshelf.mcp._limits import MAX_ECHO, NoticeLimits
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._skill_files import LISTING_URI, format_uri, parse_uri, read_served_file
 from skillshelf.shelf import Shelf
 
-MAX_ECHO = 200
-"""Characters of an address that an error repeats."""
 _READ_AT_ONCE = 20
 """Resources that are read in one go. If the subscriber leaves, the rest is not read."""
 _REST_FACTOR = 20
 """A sweep is followed by a pause at least this many times as long, so that a large collection costs 5 % of a core."""
 
 logger = logging.getLogger(__name__)
-
-
-class NoticeLimits(NamedTuple):
-    """How often clients are notified, and how much they may subscribe to."""
-
-    notice_seconds: float = 1.0
-    """The shortest time between two notices, however many files change."""
-    sweep_seconds: float = 2.0
-    """The time between two sweeps while a client waits for notices. With a file watcher, notices come earlier."""
-    subscriptions: int = 1_000
-    """Resources that a client can subscribe to."""
-    streams: int = 1_024
-    """`subscriptions/listen` streams that can be open on one transport."""
-    clients: int = 256
-    """Clients of the handshake revisions that are notified at once on one transport. Each takes 20 KB."""
 
 
 @dataclass(eq=False)

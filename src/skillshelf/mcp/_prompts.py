@@ -1,21 +1,22 @@
-"""Each skill that the user may invoke as a prompt: fetching it gives the Apply Skill message."""
+"""Each skill that the user may invoke as a prompt, and completion of what a client types."""
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError
-from skillshelf.mcp._pagination import is_for_user, paginate_skills
+from skillshelf.mcp._limits import MAX_COMPLETIONS, PROMPTS_PER_PAGE
 from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice, run_in_thread
+from skillshelf.mcp._resources import FILE_TEMPLATE, SKILL_TEMPLATE
+from skillshelf.mcp._skill_files import is_for_model, is_for_user, list_files, paginate_skills
 from skillshelf.shelf import Shelf
-from skillshelf.slash import apply_message
+from skillshelf.slash import Names, apply_message, rank
 from skillshelf.turn import Turn
 
-PAGE_SIZE = 100
 _ONLY_ARGUMENT = "arguments"
 """The one argument of a skill that names none."""
 _KEY_MARK = "#"
@@ -64,7 +65,7 @@ class Prompts:
 
     async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         await self._refresher.refresh()
-        skills, cursor = paginate_skills(self._shelf.catalog, params, PAGE_SIZE, is_for_user)
+        skills, cursor = paginate_skills(self._shelf.catalog, params, PROMPTS_PER_PAGE, is_for_user)
         return types.ListPromptsResult(prompts=[_describe(skill) for skill in skills], next_cursor=cursor)
 
     async def get(self, ctx: RequestContext, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -120,3 +121,55 @@ def _describe(skill: SkillDescriptor) -> types.Prompt:
     hint = skill.argument_hint or None
     arguments = [types.PromptArgument(name=name, description=hint, required=False) for name in argument_names(skill)]
     return types.Prompt(name=skill.name, description=skill.description, arguments=arguments)
+
+
+class Completions:
+    """Handles `completion/complete`."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
+
+    async def complete(self, ctx: RequestContext, params: types.CompleteRequestParams) -> types.CompleteResult:
+        values = await run_in_thread(self._find_values, params)
+        completion = types.Completion(
+            values=values[:MAX_COMPLETIONS],
+            total=len(values),
+            has_more=len(values) > MAX_COMPLETIONS,
+        )
+        return types.CompleteResult(completion=completion)
+
+    def _find_values(self, params: types.CompleteRequestParams) -> list[str]:
+        if isinstance(params.ref, types.PromptReference):
+            return self._complete_prompt(params.ref.name, params.argument)
+        if params.ref.uri not in (FILE_TEMPLATE, SKILL_TEMPLATE):
+            return []
+        if params.argument.name == "name":
+            return self._complete_skill_name(params.argument.value)
+        if params.argument.name == "path":
+            other_arguments = (params.context and params.context.arguments) or {}
+            return self._complete_path(other_arguments.get("name", ""), params.argument.value)
+        return []
+
+    def _complete_prompt(self, name: str, argument: types.CompletionArgument) -> list[str]:
+        skill = self._shelf.catalog.get(name)
+        if skill is None or not skill.user_invocable or argument.name not in argument_names(skill):
+            return []
+        return _rank_paths(skill.references, argument.value)
+
+    def _complete_skill_name(self, typed: str) -> list[str]:
+        skills = [skill for skill in self._shelf.catalog.values() if is_for_model(skill)]
+        names = [skill.name for skill in skills]
+        descriptions = [skill.description for skill in skills]
+        return [names[index] for index in rank(typed, Names(names, names, descriptions), len(names))]
+
+    def _complete_path(self, name: str, typed: str) -> list[str]:
+        skill = self._shelf.catalog.get(name)
+        if skill is None or not is_for_model(skill):
+            return []
+        return _rank_paths(list_files(skill), typed)
+
+
+def _rank_paths(paths: Sequence[str], typed: str) -> list[str]:
+    file_names = [path.rpartition("/")[2] for path in paths]
+    names = Names(file_names, paths, [""] * len(paths))
+    return [paths[index] for index in rank(typed, names, len(paths))]

@@ -15,9 +15,6 @@ from skillshelf.explain import describe_waiting
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun
 
-MAX_AGE = 1.0
-"""Seconds by which a tool call or a read may lag behind the disk."""
-
 logger = logging.getLogger(__name__)
 
 RequestContext: TypeAlias = ServerRequestContext[Any, Any]

@@ -12,8 +12,8 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
 from skillshelf.listing import Listing
-from skillshelf.mcp._pagination import paginate_files
-from skillshelf.mcp._refresher import MAX_AGE, RequestContext, ShelfRefresher, run_in_thread
+from skillshelf.mcp._limits import MAX_AGE, MAX_ECHO, MAX_ECHO_IN_DATA, RESOURCES_PER_PAGE
+from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._skill_files import (
     LISTING_URI,
     SKILL_FILE,
@@ -21,13 +21,13 @@ from skillshelf.mcp._skill_files import (
     find_skill,
     format_uri,
     list_files,
+    paginate_files,
     parse_uri,
     read_served_file,
 )
 from skillshelf.pages import guess_media_type
 from skillshelf.shelf import Shelf
 
-PAGE_SIZE = 500
 FILE_TEMPLATE = "skill://{name}/{+path}"
 SKILL_TEMPLATE = "skill://{name}/SKILL.md"
 NEXT_URI_KEY = "skillshelf/nextUri"
@@ -37,9 +37,6 @@ FRESHNESS = {"ttlMs": 0, "cacheScope": "private"}
 """In every answer of the Skills extension: the next request sees an edit, and a token may have been needed."""
 RESOURCE_NOT_FOUND = -32002
 """The code for a resource that is not served, up to revision 2025-11-25; later ones use -32602."""
-_MAX_ECHO_IN_DATA = 2_000
-_MAX_ECHO = 200
-"""Characters of an address that an error repeats."""
 _NOT_FOUND_ERRORS = (SkillNotFoundError, ReferenceNotAllowedError, ReferenceNotFoundError)
 
 
@@ -57,7 +54,7 @@ class Resources:
         shelf: Shelf,
         refresher: ShelfRefresher,
         make_listing: Callable[[], Listing],
-        page_size: int = PAGE_SIZE,
+        page_size: int = RESOURCES_PER_PAGE,
     ) -> None:
         self._shelf = shelf
         self._make_listing = make_listing
@@ -97,7 +94,7 @@ class Resources:
 
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         not_found = INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND
-        data = {"uri": params.uri[:_MAX_ECHO_IN_DATA]}
+        data = {"uri": params.uri[:MAX_ECHO_IN_DATA]}
         address = parse_uri(params.uri)
         if address is None:
             raise MCPError(not_found, _explain_unserved(params.uri), data)
@@ -130,7 +127,7 @@ class Resources:
 
         children = _list_children(candidate.descriptor, address.path.removesuffix("/"))
         if not children:
-            raise MCPError(INVALID_PARAMS, f"{params.uri[:_MAX_ECHO]} is not a directory resource")
+            raise MCPError(INVALID_PARAMS, f"{params.uri[:MAX_ECHO]} is not a directory resource")
 
         paths = sorted(children)
         start = bisect_right(paths, params.cursor or "")
@@ -147,7 +144,7 @@ class Resources:
 
 
 def _explain_unserved(uri: str) -> str:
-    return f"No skill is served at {uri[:_MAX_ECHO]!r}: addresses are {FILE_TEMPLATE}"
+    return f"No skill is served at {uri[:MAX_ECHO]!r}: addresses are {FILE_TEMPLATE}"
 
 
 def _describe_listing() -> types.Resource:

@@ -6,19 +6,19 @@ import resource
 import socket
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import uvicorn
 from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from skillshelf.mcp._limits import ConnectionLimits
+
 # uvicorn's own protocol, which its `http` setting takes as a class. There is no other way to refuse, count and time
 # connections before a request has arrived.
 from uvicorn.protocols.http.h11_impl import H11Protocol  # isort: skip
 
-MAX_REFUSALS = 64
-"""Connections over the limit that are told why they are refused. Further ones are closed at once."""
 RESERVED_FILES = 128
 """Open files for skills, logs and the process itself; the rest that the system allows can be connections."""
 _CONNECTION_KEY = "skillshelf.connection"
@@ -28,15 +28,6 @@ _REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\nconten
 _refuse_connection = PlainTextResponse(
     "This server accepts no more connections at the moment. Try again later.", 503, {"connection": "close"}
 )
-
-
-class ConnectionLimits(NamedTuple):
-    """What the clients of a server may use."""
-
-    connections: int = 2_048
-    """Connections that are open at once. A request on another one is answered with 503."""
-    request_seconds: float = 30.0
-    """Time to send a complete request, from the opening of a connection or from the last answer on it."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -149,7 +140,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._limiter.connections.add(self)
         excess = len(self._limiter.connections) - self._limiter.limits.connections
-        if excess > MAX_REFUSALS:
+        if excess > self._limiter.limits.refusals:
             self.close()
             return
 

@@ -10,11 +10,11 @@ from mcp.server import InitializationOptions, NotificationOptions, Server
 
 from skillshelf import __version__
 from skillshelf.listing import ListingForm
-from skillshelf.mcp._completion import Completions
-from skillshelf.mcp._notices import NoticeLimits, Notifier
-from skillshelf.mcp._prompts import Prompts, SkillKeys
-from skillshelf.mcp._refresher import MAX_AGE, PendingSkills, RequestContext, ShelfRefresher
-from skillshelf.mcp._resources import PAGE_SIZE, FolderParams, Resources
+from skillshelf.mcp._limits import MAX_AGE, RESOURCES_PER_PAGE, NoticeLimits
+from skillshelf.mcp._notices import Notifier
+from skillshelf.mcp._prompts import Completions, Prompts, SkillKeys
+from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher
+from skillshelf.mcp._resources import FolderParams, Resources
 from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools
 from skillshelf.shelf import Shelf
@@ -41,7 +41,7 @@ class SkillsServer(Server[Notifier]):
         disclosure: ListingForm = "auto",
         budget: int = DEFAULT_BUDGET,
         notices: NoticeLimits | None = None,
-        page_size: int = PAGE_SIZE,
+        page_size: int = RESOURCES_PER_PAGE,
         max_age: float = MAX_AGE,
     ) -> None:
         """Make a server.

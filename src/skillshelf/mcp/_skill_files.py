@@ -1,14 +1,21 @@
-"""A skill's files: their `skill://` addresses, and their contents as the server gives them out."""
+"""What the server gives out: addresses and contents of skills' files, and pages of lists.
+
+A cursor names the last item of a page, so a reload between two pages does no harm.
+"""
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from skillshelf.catalog import Candidate
+from mcp import types
+
+from skillshelf.catalog import Candidate, Catalog
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.files import Page
+from skillshelf.mcp._limits import MAX_WHOLE_FILE
 from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render_skill
@@ -16,11 +23,6 @@ from skillshelf.text import clean, text_for_model
 
 SKILL_FILE = "SKILL.md"
 LISTING_URI = "skill://listing"
-MAX_WHOLE_FILE = 4 * 1024 * 1024
-"""Bytes of the longest file that `resources/read` gives whole; a longer one comes in pages.
-
-In base64 that is 5.6 MB. The official TypeScript client drops a stdio connection for a message over 10 MiB.
-"""
 _SCHEME = "skill://"
 _OFFSET = re.compile(r"offset=([0-9]{1,15})")
 _CONTROLS = re.compile(rb"[\x00-\x07\x0b\x0e-\x1f]")
@@ -225,3 +227,69 @@ def _descriptor_fields(skill: SkillDescriptor) -> dict[str, Any]:
         **skill.fields,
     }
     return {key: value for key, value in fields.items() if value}
+
+
+def is_for_model(skill: SkillDescriptor) -> bool:
+    return skill.disclosure != "manual"
+
+
+def is_for_user(skill: SkillDescriptor) -> bool:
+    return skill.user_invocable
+
+
+def paginate_skills(
+    catalog: Catalog,
+    params: types.PaginatedRequestParams | None,
+    size: int,
+    is_wanted: Callable[[SkillDescriptor], bool],
+) -> tuple[list[SkillDescriptor], str | None]:
+    """Return the wanted skills after the request's cursor, and the next cursor if there are more."""
+    names = list(catalog)
+    page: list[SkillDescriptor] = []
+    for name in names[bisect_right(names, _cursor_of(params)) :]:
+        skill = catalog[name]
+        if not is_wanted(skill):
+            continue
+        if len(page) == size:
+            return page, page[-1].name
+        page.append(skill)
+    return page, None
+
+
+def paginate_files(
+    catalog: Catalog, params: types.PaginatedRequestParams | None, size: int
+) -> tuple[list[tuple[SkillDescriptor, str]], str | None]:
+    """Return the files of the model's skills after the request's cursor, and the next cursor if there are more.
+
+    A cursor is `<name>/<path>`; no name has a slash.
+    """
+    names = list(catalog)
+    last_name, _, last_path = _cursor_of(params).partition("/")
+    page: list[tuple[SkillDescriptor, str]] = []
+    for name in names[bisect_left(names, last_name) :]:
+        skill = catalog[name]
+        if not is_for_model(skill):
+            continue
+
+        paths = list_files(skill)
+        if name == last_name:
+            paths = paths[_index_after(paths, last_path) :]
+        for path in paths:
+            if len(page) == size:
+                last_skill, last_path = page[-1]
+                return page, f"{last_skill.name}/{last_path}"
+            page.append((skill, path))
+    return page, None
+
+
+def _cursor_of(params: types.PaginatedRequestParams | None) -> str:
+    if params is None:
+        return ""
+    return params.cursor or ""
+
+
+def _index_after(paths: Sequence[str], last_path: str) -> int:
+    """Return where to go on in a skill's files after this one, which may be gone by now."""
+    if last_path == SKILL_FILE:
+        return 1
+    return bisect_right(paths, last_path, lo=1)

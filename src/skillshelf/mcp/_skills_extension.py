@@ -11,16 +11,17 @@ from skillshelf.catalog import Candidate
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import InvalidSkillError, SkillError, SkillNotFoundError
 from skillshelf.lint import check_name, find_entry_faults
-from skillshelf.mcp._pagination import is_for_model, paginate_skills
+from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_DIGESTED_FILES, MAX_WHOLE_FILE, SKILLS_PER_PAGE
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._resources import FRESHNESS
 from skillshelf.mcp._skill_files import (
-    MAX_WHOLE_FILE,
     SKILL_FILE,
     SkillMarkdown,
     find_skill,
     format_uri,
+    is_for_model,
     list_files,
+    paginate_skills,
     parse_uri,
     read_skill_markdown,
     read_skill_page,
@@ -28,12 +29,6 @@ from skillshelf.mcp._skill_files import (
 from skillshelf.shelf import Shelf
 
 EXTENSION = "io.modelcontextprotocol/skills"
-PAGE_SIZE = 20
-"""Skills in a page: every file of each is read for its digest."""
-MAX_FILES = 512
-"""Files of a skill whose digests are published. Every host that follows the extension takes as many."""
-MAX_BYTES = 16 * 1024 * 1024
-"""Bytes of a skill's files together whose digests are published. Every host takes as many."""
 _FIRST_READ = 64 * 1024
 """Bytes of the first read. Most files are not longer and are opened once; of the others the size is known then."""
 _MAX_LOGGED_NAMES = 10
@@ -59,7 +54,7 @@ class SkillsExtension:
 
     async def list(self, ctx: RequestContext, params: types.PaginatedRequestParams) -> dict[str, Any]:
         await self._refresher.refresh()
-        skills, cursor = paginate_skills(self._shelf.catalog, params, PAGE_SIZE, is_for_model)
+        skills, cursor = paginate_skills(self._shelf.catalog, params, SKILLS_PER_PAGE, is_for_model)
         entries, withheld = await run_in_thread(_make_entries, self._shelf, [skill.name for skill in skills])
         self._log_withheld(withheld)
         result: dict[str, Any] = {"resultType": "complete", "skills": entries, **FRESHNESS}
@@ -154,10 +149,10 @@ def _digest_files(shelf: Shelf, candidate: Candidate, markdown: SkillMarkdown) -
     """Return every file with its digest, or None if they are too many or too long to be served whole."""
     name = candidate.descriptor.name
     _, *references = list_files(candidate.descriptor)
-    if len(references) >= MAX_FILES:
+    if len(references) >= MAX_DIGESTED_FILES:
         return None
     resources = [_digest(name, SKILL_FILE, markdown.data)]
-    room = MAX_BYTES - len(markdown.data)
+    room = MAX_DIGESTED_BYTES - len(markdown.data)
     for path in references:
         try:
             data = _read_whole(shelf, candidate, path, min(room, MAX_WHOLE_FILE))

@@ -18,24 +18,22 @@ from skillshelf.adapters import FrameworkTools, call_tool
 from skillshelf.descriptor import Activation
 from skillshelf.discovery import LOAD_TOOL, own_tool_names
 from skillshelf.errors import PolicyError, SkillError, ToolArgumentError
+from skillshelf.mcp._limits import (
+    MAX_AGE,
+    MAX_CHARACTERS,
+    MAX_DEPTH,
+    MAX_OPEN_QUESTIONS,
+    MAX_RECENT_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
+)
 from skillshelf.mcp._prompts import SkillKeys
-from skillshelf.mcp._refresher import MAX_AGE, PendingSkills, RequestContext, ShelfRefresher, add_pending_notice
+from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice
 from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
 from skillshelf.schema import Mismatch
 from skillshelf.shelf import Shelf
 from skillshelf.tools import Tool, describe_denial, describe_unknown_tool
 from skillshelf.turn import Turn
 
-MAX_CHARACTERS = 1_000_000
-"""Characters and items in the arguments of one call."""
-MAX_DEPTH = 64
-"""Levels in the arguments of one call."""
-MAX_RECENT_CHARACTERS = 4 * 1024 * 1024
-"""Characters of the answers that `RecentAnswers` keeps."""
-MAX_SHOWN_CHARACTERS = 2_000
-"""Characters of the arguments that a question shows."""
-MAX_OPEN_QUESTIONS = 1_000
-"""Questions without an answer. The oldest beyond that are forgotten, and asked again."""
 _RESPONSE_KEY = "approval"
 _EMPTY_FORM: dict[str, Any] = {"type": "object", "properties": {}}
 """A form without fields: accepting it means yes."""
