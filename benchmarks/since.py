@@ -1,7 +1,7 @@
 """Compare this checkout with another one: what starting, scanning and reloading cost before and now.
 
-    git worktree add /tmp/before COMMIT
-    python -m benchmarks.since /tmp/before [--skills 10000] [--rounds 9]
+    git worktree add ../before COMMIT
+    python -m benchmarks.since ../before [--skills 10000] [--rounds 9]
 
 Both take turns in fresh processes, and the table shows the median of the rounds' ratios: less than 1 is faster now.
 """
