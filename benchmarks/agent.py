@@ -63,14 +63,13 @@ def _own(folder: str, calls: int) -> Turn:
     from skillshelf.agent import AgentCore, Policy
     from skillshelf.agent.sessions import Sessions
 
-    core = AgentCore(_model(calls), policy=Policy("yolo"))
+    core = AgentCore(_model(calls), folder, policy=Policy("yolo"), sessions=Sessions(folder))
 
     async def turn() -> None:
         core.conversation.messages.clear()
         async for _ in core.process_message("hi"):
             pass
 
-    core.load_skills(folder, sessions=Sessions(folder))
     return turn
 
 

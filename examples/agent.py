@@ -35,8 +35,7 @@ async def approve(approval: Approval) -> Answer:
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as workspace:
-        core = AgentCore(MODEL, approve=approve)
-        core.load_skills(workspace)
+        core = AgentCore(MODEL, workspace, approve=approve)
         async for event in core.process_message("Make a skill for greetings, then greet me."):
             if not isinstance(event, Text | Usage):  # text arrives in pieces, and complete at the end
                 print(line(event))

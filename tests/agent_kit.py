@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.agent import AgentCore, Answer, Approval, Policy
+from skillshelf.agent import AgentCore, Answer, Approval, Policy, Sessions, WorkspaceSkills
 from skillshelf.agent.events import BaseEvent, Event
 from skillshelf.testing import ScriptedModel
+from skillshelf.workspace import Workspace
 
 
 class User:
@@ -24,10 +25,22 @@ class User:
         return self.answers.pop(0)
 
 
-def agent(root: Path, *script: Any, mode: str = "yolo", user: User | None = None, **load: Any) -> AgentCore:
-    core = AgentCore(ScriptedModel(*script), policy=Policy(mode), approve=user)  # type: ignore[arg-type]
-    core.load_skills(root, **load)
-    return core
+def agent(
+    root: Path | Workspace,
+    *script: Any,
+    mode: str = "yolo",
+    user: User | None = None,
+    sessions: Sessions | None = None,
+    **skills: Any,
+) -> AgentCore:
+    """Make an agent. The other arguments are those of WorkspaceSkills."""
+    return AgentCore(
+        ScriptedModel(*script),
+        WorkspaceSkills(root, **skills),
+        policy=Policy(mode),  # type: ignore[arg-type]
+        approve=user,
+        sessions=sessions,
+    )
 
 
 def requests(core: AgentCore) -> Any:

@@ -40,7 +40,7 @@ class Giver:
     def __init__(self, core: AgentCore, **values: str) -> None:
         self.values = values
         self.requests: list[VariableRequest] = []
-        core.ask_variable = self
+        core.scripts.ask_variable = self
 
     async def __call__(self, request: VariableRequest) -> str | None:
         self.requests.append(request)

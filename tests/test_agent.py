@@ -15,7 +15,7 @@ from crowd import BUDGET, ask_about, entry_of, write_skills
 from pydantic_ai.messages import ModelResponse
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
-from skillshelf.agent import AgentCore, Policy, can_confine
+from skillshelf.agent import AgentCore, Policy, WorkspaceSkills, can_confine
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -324,7 +324,7 @@ def test_usage_is_reported_for_each_model_call(tmp_path: Path) -> None:
     core = agent(tmp_path, call("list_skills"), "done")
     usages = of(say(core, "go"), Usage)
     assert len(usages) == 2
-    assert core.spent.input == sum(usage.input for usage in usages)
+    assert core.conversation.spent.input == sum(usage.input for usage in usages)
 
 
 def test_usages_add_up_to_a_price_only_if_all_prices_are_known() -> None:
@@ -342,12 +342,12 @@ def test_the_session_and_an_eval_give_the_same_sum(tmp_path: Path, monkeypatch: 
     core = agent(tmp_path, call("list_skills"), "done")
     priced, unpriced = of(say(core, "go"), Usage)
     outcome = Outcome("case", "with", 1, (), Trace(usage=priced), judging=unpriced)
-    assert core.spent == outcome.usage
-    assert core.spent.cost is None
+    assert core.conversation.spent == outcome.usage
+    assert core.conversation.spent.cost is None
 
 
 def test_a_session_without_a_model_call_cost_nothing(tmp_path: Path) -> None:
-    assert agent(tmp_path).spent == Usage(0, 0, cost=0.0)
+    assert agent(tmp_path).conversation.spent == Usage(0, 0, cost=0.0)
 
 
 def test_the_tools_are_those_of_a_coding_agent(tmp_path: Path) -> None:
@@ -435,8 +435,7 @@ def test_tools_of_code_skills_are_the_models_too(tmp_path: Path) -> None:
     user = User("yes", "no")
     skill = Shop().with_policy({"order": "ask"})
     script = [call("price", item="tea"), call("order", item="tea"), call("order", item="gold"), call("price", item=[1])]
-    core = AgentCore(ScriptedModel(*script, "ok"), approve=user, skills=[skill])
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel(*script, "ok"), WorkspaceSkills(tmp_path, [skill]), approve=user)
     results = of(say(core, "shop"), ToolReturned)
     assert [(result.text, result.ok) for result in results[:2]] == [("3", True), ("ordered tea", True)]
     assert not results[2].ok
@@ -546,8 +545,7 @@ def test_a_tool_that_waits_does_not_block_the_event_loop(tmp_path: Path) -> None
 
     waiting = threading.Event()
     loop_went_on = threading.Event()
-    core = AgentCore(ScriptedModel(call("wait"), "ok"), skills=[Slow()])
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel(call("wait"), "ok"), WorkspaceSkills(tmp_path, [Slow()]))
 
     async def go_on_meanwhile() -> list[Event]:
         async def go_on() -> None:
@@ -591,8 +589,9 @@ def test_full_disclosure_puts_all_instructions_into_every_request(tmp_path: Path
     bodies = [f"Step {number} of the work.\n" * 20 for number in range(30)]
     for number, body in enumerate(bodies):
         write(f"skill-{number}", "Does it.", body=body)
-    core = AgentCore(ScriptedModel(call("list_skills"), "a", "b"), policy=Policy("yolo"), disclosure="full", budget=100)
-    core.load_skills(tmp_path)
+    core = AgentCore(
+        ScriptedModel(call("list_skills"), "a", "b"), tmp_path, policy=Policy("yolo"), disclosure="full", budget=100
+    )
     say(core, "one", "two")
     assert len(requests(core)) == 3
     for request in requests(core):
@@ -601,8 +600,11 @@ def test_full_disclosure_puts_all_instructions_into_every_request(tmp_path: Path
 
 def test_a_crowded_listing_describes_what_fits_each_message(tmp_path: Path) -> None:
     """The system prompt stays as it was sent, and a later message has a note."""
-    core = AgentCore(ScriptedModel("long " * 3_000, "b", "c", "d"), budget=BUDGET)
-    core.load_skills(tmp_path, shelf=Shelf([MemorySource(write_skills())]))
+    core = AgentCore(
+        ScriptedModel("long " * 3000, "b", "c", "d"),
+        WorkspaceSkills(tmp_path, Shelf([MemorySource(write_skills())])),
+        budget=BUDGET,
+    )
     say(core, ask_about(150), ask_about(170), "thanks!", ask_about(170))
     first, second, third, fourth = requests(core)
     assert entry_of(150) in first.system
@@ -616,8 +618,12 @@ def test_a_crowded_listing_describes_what_fits_each_message(tmp_path: Path) -> N
 def test_a_resumed_conversation_describes_the_skills_it_has_loaded(tmp_path: Path) -> None:
     """They are known from the history."""
     shelf = Shelf([MemorySource(write_skills())])
-    core = AgentCore(ScriptedModel(call("load_skill_instructions", skill_name="skill-190"), "a", "b"), budget=BUDGET)
-    core.load_skills(tmp_path, shelf=shelf, sessions=Sessions(str(tmp_path)))
+    core = AgentCore(
+        ScriptedModel(call("load_skill_instructions", skill_name="skill-190"), "a", "b"),
+        WorkspaceSkills(tmp_path, shelf),
+        budget=BUDGET,
+        sessions=Sessions(str(tmp_path)),
+    )
     say(core, "hello")
     session = core.conversation.id
     core.new_session()

@@ -11,7 +11,7 @@ from agent_kit import User, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import BaseSkill, SkillError, tool
-from skillshelf.agent import AgentCore, Answer, Approval, Policy
+from skillshelf.agent import AgentCore, Answer, Approval, Policy, WorkspaceSkills
 from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
 from skillshelf.testing import ScriptedModel, call
 
@@ -61,8 +61,9 @@ def offered_tools(core: AgentCore) -> set[str]:
 def test_tools_that_the_mode_blocks_are_not_offered(tmp_path: Path) -> None:
     """The prompt names them, a call is refused all the same, and another mode brings them back."""
     script = ScriptedModel(WRITE, call("keep", text="x"), "refused", "offered")
-    core = AgentCore(script, policy=Policy("read-only"), skills=[Notes().with_policy({"keep": "ask"})])
-    core.load_skills(tmp_path)
+    core = AgentCore(
+        script, WorkspaceSkills(tmp_path, [Notes().with_policy({"keep": "ask"})]), policy=Policy("read-only")
+    )
     before = core.context.tools
     results = of(say(core, "go"), ToolReturned)
     assert [result.refused for result in results] == [True, True]
@@ -72,7 +73,7 @@ def test_tools_that_the_mode_blocks_are_not_offered(tmp_path: Path) -> None:
     blocked = "The user's policy blocks these tools, so you do not have them: edit_file, keep, run_command, write_file."
     assert blocked in requests(core)[-1].system
 
-    core.policy.set("ask")
+    core.gate.policy.set("ask")
     say(core, "go")
     assert offered_tools(core) == {"read_file", "write_file", "edit_file", "run_command", "look", "keep"}
     assert not core.withheld_tools
@@ -121,7 +122,7 @@ def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> 
     core = agent(tmp_path, WRITE, WRITE, SHELL, "ok", WRITE, "ok", mode="ask", user=user)
     say(core, "go")
     assert [question.tool for question in user.questions] == ["write_file", "run_command"]
-    core.policy.set("ask")
+    core.gate.policy.set("ask")
     user.answers.append("no")
     say(core, "again")
     assert [question.tool for question in user.questions][2:] == ["write_file"]
@@ -224,8 +225,7 @@ def test_the_question_shows_the_call_that_will_run(tmp_path: Path) -> None:
                 yield "ok"
 
     user = User("no")
-    core = AgentCore(Broken(), policy=Policy("auto-edit"), approve=user)
-    core.load_skills(tmp_path)
+    core = AgentCore(Broken(), tmp_path, policy=Policy("auto-edit"), approve=user)
     say(core, "go")
     assert [question.arguments for question in user.questions] == [{"path": "new/SKILL.md", "content": "evil"}]
     assert "+evil" in user.questions[0].diff
@@ -271,8 +271,7 @@ def test_a_refusal_after_the_file_changed_is_a_refusal_too(tmp_path: Path) -> No
         file.write_text(f"changed before answer {len(answers)}\n")
         return answers.pop(0)
 
-    core = AgentCore(ScriptedModel(WRITE, "ok"), policy=Policy("ask"), approve=approve)
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel(WRITE, "ok"), tmp_path, policy=Policy("ask"), approve=approve)
     (result,) = of(say(core, "go"), ToolReturned)
     assert result.refused
     assert result.text.startswith("The file changed after this call was allowed")
@@ -307,8 +306,9 @@ def test_always_for_another_tool_is_for_these_arguments(tmp_path: Path) -> None:
 
     user = User("always", "no")
     model = ScriptedModel(call("delete", order=1), call("delete", order=1), call("delete", order=2), "ok")
-    core = AgentCore(model, policy=Policy("ask"), approve=user, skills=[Shop().with_policy({"delete": "ask"})])
-    core.load_skills(tmp_path)
+    core = AgentCore(
+        model, WorkspaceSkills(tmp_path, [Shop().with_policy({"delete": "ask"})]), policy=Policy("ask"), approve=user
+    )
     results = of(say(core, "go"), ToolReturned)
     assert [question.arguments for question in user.questions] == [{"order": 1}, {"order": 2}]
     assert [result.ok for result in results] == [True, True, False]

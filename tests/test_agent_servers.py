@@ -32,8 +32,9 @@ def talk(
 ) -> tuple[AgentCore, list[Event]]:
     """Send messages to an agent with this server, and return the agent and all events."""
     policy = Policy(mode, rules=RuleBook(str(folder)))  # type: ignore[arg-type]
-    core = AgentCore(ScriptedModel(*steps), policy=policy, approve=user, servers=ToolServers([server], str(folder)))
-    core.load_skills(folder)
+    core = AgentCore(
+        ScriptedModel(*steps), folder, policy=policy, approve=user, servers=ToolServers([server], str(folder))
+    )
 
     async def run() -> list[Event]:
         events: list[Event] = []
@@ -267,8 +268,7 @@ asyncio.run(main())
 
 def test_a_hostile_server_cannot_take_a_name_or_hide_text(tmp_path: Path) -> None:
     """Its run_command is a tool of its own, and descriptions are short and visible."""
-    core = AgentCore(ScriptedModel("ok"), servers=ToolServers([settings("hostile")], str(tmp_path)))
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel("ok"), tmp_path, servers=ToolServers([settings("hostile")], str(tmp_path)))
 
     async def list_tools() -> dict[str, Any]:
         async with core.servers:

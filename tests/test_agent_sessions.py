@@ -120,10 +120,10 @@ def test_a_summary_has_a_price_too(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ModelResponse, "cost", lambda response: SimpleNamespace(total_price=0.25))
     core = agent(tmp_path, *["word " * 3_000] * 6, "SUMMARY")
     say(core, *["go on"] * 6)
-    before = core.spent
+    before = core.conversation.spent
     asyncio.run(core.compact())
-    assert (before.cost, core.spent.cost) == (1.5, 1.75)
-    assert core.spent.input > before.input
+    assert (before.cost, core.conversation.spent.cost) == (1.5, 1.75)
+    assert core.conversation.spent.input > before.input
 
 
 def test_no_message_after_a_compaction_is_lost(tmp_path: Path) -> None:

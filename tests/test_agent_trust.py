@@ -161,7 +161,7 @@ def test_files_of_the_repository_cannot_approve_anything(tmp_path: Path, write: 
     core = agent(tmp_path, "ok", mode="ask", trust=Trust.open())
     say(core, "go")
     assert '"pdf"' not in requests(core)[0].system
-    assert core.policy.mode == "ask"
+    assert core.gate.policy.mode == "ask"
 
 
 def test_a_frozen_session_does_not_reload(tmp_path: Path, write: Write) -> None:
@@ -242,7 +242,7 @@ def test_invoking_a_broken_skill_says_why(tmp_path: Path) -> None:
     assert [notice.text for notice in notices if "bad/SKILL.md" in notice.text]
     assert of(say(core, "/skills:bad"), Notice) == []  # once
     (event,) = of(say(core, "/skills:bad"), Failed)
-    assert "cannot be used" in event.message
+    assert "can't be used" in event.message
 
 
 # -- a repository of the user's own -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skillshelf
-from skillshelf.agent import AgentCore, Policy
+from skillshelf.agent import AgentCore, Policy, WorkspaceSkills
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
 from skillshelf.errors import SettingsError
@@ -384,7 +384,7 @@ def test_the_agent_runs_a_call_that_a_rule_allows_without_a_question(tmp_path: P
     core = agent(
         root, call("run_command", command="echo a"), call("run_command", command="echo a; echo b"), "ok", user=user
     )
-    core.policy = policy(tmp_path, allow("echo *"))
+    core.gate.policy = policy(tmp_path, allow("echo *"))
     results = of(say(core, "go"), ToolReturned)
     assert [result.refused for result in results] == [False, True]
     assert [question.arguments["command"] for question in user.questions] == ["echo a; echo b"]
@@ -396,7 +396,7 @@ def test_no_rule_allows_a_write_of_instructions(tmp_path: Path, name: str) -> No
     root = workspace(tmp_path)
     user = User("no")
     core = agent(root, call("write_file", path=f"x/{name}", content="x"), "ok", user=user)
-    core.policy = policy(tmp_path, Rule("allow", "write_file", path="**"))
+    core.gate.policy = policy(tmp_path, Rule("allow", "write_file", path="**"))
     say(core, "go")
     assert [question.offered_rule for question in user.questions] == [None]
 
@@ -406,7 +406,7 @@ def test_a_denied_call_is_refused_in_every_mode(tmp_path: Path, mode: str) -> No
     """The model learns that it is the user's rule."""
     root = workspace(tmp_path)
     core = agent(root, call("write_file", path="dist/a.js", content="x"), "ok", user=User())
-    core.policy = policy(tmp_path, Rule("deny", "write_file", path="dist/**"), mode=mode)
+    core.gate.policy = policy(tmp_path, Rule("deny", "write_file", path="dist/**"), mode=mode)
     (result,) = of(say(core, "go"), ToolReturned)
     assert result.refused
     assert "a rule of the user's denies it" in result.text
@@ -428,14 +428,13 @@ class Mail(skillshelf.BaseSkill):
 def test_a_rule_denies_calls_of_a_tool_that_needs_no_approval(tmp_path: Path) -> None:
     """Only the calls that it names, if it names any; a tool of which it denies all is not offered."""
     calls = [call("mail", to="everyone"), call("mail", to="one")]
-    core = AgentCore(ScriptedModel(*calls, "ok"), skills=[Mail()])
-    core.load_skills(workspace(tmp_path))
-    core.policy = policy(tmp_path, Rule("deny", "mail", arguments={"to": "everyone"}))
+    core = AgentCore(ScriptedModel(*calls, "ok"), WorkspaceSkills(workspace(tmp_path), [Mail()]))
+    core.gate.policy = policy(tmp_path, Rule("deny", "mail", arguments={"to": "everyone"}))
     denied, sent = of(say(core, "go"), ToolReturned)
     assert (denied.refused, sent.refused, sent.text) == (True, False, "one")
     assert "a rule of the user's denies it" in denied.text
 
-    core.policy = policy(tmp_path, Rule("deny", "mail"))
+    core.gate.policy = policy(tmp_path, Rule("deny", "mail"))
     assert core.withheld_tools == ("mail",)
 
 
@@ -451,9 +450,8 @@ def test_a_rule_denies_calls_of_a_tool_that_needs_no_approval(tmp_path: Path) ->
 )
 def test_a_tool_is_withheld_if_a_rule_denies_every_call(tmp_path: Path, rule: Rule, withheld: tuple[str, ...]) -> None:
     """A rule about some of its calls leaves it with the model."""
-    core = AgentCore(ScriptedModel("ok"), skills=[Mail().with_policy({"mail": "ask"})])
-    core.load_skills(workspace(tmp_path))
-    core.policy = policy(tmp_path, rule)
+    core = AgentCore(ScriptedModel("ok"), WorkspaceSkills(workspace(tmp_path), [Mail().with_policy({"mail": "ask"})]))
+    core.gate.policy = policy(tmp_path, rule)
     say(core, "go")
     assert core.withheld_tools == withheld
     every = {"write_file", "edit_file", "run_command", "mail"}
@@ -464,7 +462,7 @@ def test_no_rule_widens_read_only(tmp_path: Path) -> None:
     """The mode is the user's later word."""
     root = workspace(tmp_path)
     core = agent(root, call("run_command", command="touch a"), "ok", user=User())
-    core.policy = policy(tmp_path, allow("touch *"), mode="read-only")
+    core.gate.policy = policy(tmp_path, allow("touch *"), mode="read-only")
     (result,) = of(say(core, "go"), ToolReturned)
     assert result.refused
     assert not (root / "a").exists()
@@ -475,7 +473,7 @@ def test_an_answer_can_make_the_offered_rule(tmp_path: Path) -> None:
     root = workspace(tmp_path)
     user = User("rule")
     core = agent(root, call("run_command", command="echo a"), call("run_command", command="echo 'a'"), "ok", user=user)
-    core.policy = policy(tmp_path)
+    core.gate.policy = policy(tmp_path)
     results = of(say(core, "go"), ToolReturned)
     assert [result.ok for result in results] == [True, True]
     assert [str(question.offered_rule) for question in user.questions] == ['allow run_command "echo a"']

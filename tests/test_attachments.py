@@ -119,8 +119,7 @@ def test_a_message_takes_twenty_files_and_five_images(tmp_path: Path) -> None:
 
 def test_an_image_that_the_model_does_not_take_is_left_out_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(PNG)
-    core = AgentCore(TestModel(profile=ModelProfile(supports_image_input=False)))
-    core.load_skills(tmp_path)
+    core = AgentCore(TestModel(profile=ModelProfile(supports_image_input=False)), tmp_path)
     found = core.find_attachments("look at @shot.png")
     assert found.attachments == []
     assert "does not take images. /model chooses another model" in found.problems[0]
@@ -169,7 +168,7 @@ def test_a_skill_that_is_invoked_with_a_file_still_counts_as_loaded(tmp_path: Pa
 
 def test_a_command_waits_for_the_next_message_and_goes_once(tmp_path: Path) -> None:
     core = agent(tmp_path, "Fine.", "And?")
-    core.attach(attach_command("ls", "a.txt\nb.txt\n", "exit code 0"))
+    core.conversation.attach(attach_command("ls", "a.txt\nb.txt\n", "exit code 0"))
     send(core, "look")
     assert last_prompt(core)[0] == "look"
     assert str(last_prompt(core)[1]).endswith("$ ls\n| a.txt\n| b.txt")
@@ -179,7 +178,7 @@ def test_a_command_waits_for_the_next_message_and_goes_once(tmp_path: Path) -> N
 
 def test_a_new_session_forgets_a_command_that_waits(tmp_path: Path) -> None:
     core = agent(tmp_path, "Fine.")
-    core.attach(attach_command("ls", "a.txt\n", "exit code 0"))
+    core.conversation.attach(attach_command("ls", "a.txt\n", "exit code 0"))
     core.new_session()
     send(core, "hello")
     assert last_prompt(core) == ["hello"]

@@ -16,8 +16,8 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, requests, say
 
-from skillshelf.agent import AgentCore, CheckpointLimits, Sessions, call
-from skillshelf.agent.checkpoints import BaseLimits, Checkpoints, StoreLimits
+from skillshelf.agent import AgentCore, Sessions, call
+from skillshelf.agent.checkpoints import Checkpoints, _limits
 from skillshelf.agent.events import Finished, Notice
 from skillshelf.agent.filetools import FileAccess
 from skillshelf.errors import CheckpointError
@@ -30,8 +30,8 @@ def work(tmp_path: Path) -> Path:
     return folder
 
 
-def start(work: Path, *script: object, limits: CheckpointLimits | None = None) -> AgentCore:
-    return agent(work, *script, sessions=Sessions(str(work)), checkpoint_limits=limits)
+def start(work: Path, *script: object) -> AgentCore:
+    return agent(work, *script, sessions=Sessions(str(work)))
 
 
 def run(command: str) -> object:
@@ -179,15 +179,13 @@ def test_an_edit_of_the_user_during_the_turn_is_not_taken_back(work: Path) -> No
     assert (work / "f").read_text() == "three\n"
 
 
-def test_files_that_cannot_be_kept_are_named(work: Path) -> None:
+def test_files_that_cannot_be_kept_are_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file over the limit and one that may hold secrets stay as they are, and the end of the turn says so."""
     (work / "large.bin").write_bytes(b"x" * 2000)
     (work / ".env").write_text("KEY=1\n")
     (work / "small").write_text("s\n")
-    limits = CheckpointLimits(base=BaseLimits(file_bytes=1000))
-    core = start(
-        work, run("echo y >> large.bin; echo KEY=2 > .env; echo t > small; touch made.pem"), "Done.", limits=limits
-    )
+    monkeypatch.setattr(_limits, "FILE_BYTES", 1000)
+    core = start(work, run("echo y >> large.bin; echo KEY=2 > .env; echo t > small; touch made.pem"), "Done.")
     events = say(core, "go")
     (notice,) = of(events, Notice)
     assert notice.text.startswith(".env, large.bin: cannot be taken back")
@@ -265,35 +263,35 @@ def test_hostile_names_and_special_files_do_no_harm(work: Path) -> None:
     assert (work / "fifo").is_fifo()
 
 
-def test_a_workspace_with_too_many_files_is_said_once(work: Path) -> None:
+def test_a_workspace_with_too_many_files_is_said_once(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands cannot be taken back; its file tools can."""
     for number in range(20):
         (work / str(number)).write_text("x")
-    limits = CheckpointLimits(entries=10)
-    core = start(work, run("echo y > 1"), write("2", "y"), run("echo y > 3"), "Done.", limits=limits)
+    monkeypatch.setattr(_limits, "ENTRIES", 10)
+    core = start(work, run("echo y > 1"), write("2", "y"), run("echo y > 3"), "Done.")
     (notice,) = of(say(core, "go"), Notice)
     assert "more than 10 files" in notice.text
     assert core.undo().changed == ("2",)
 
 
-def test_a_large_workspace_is_copied_a_part_at_a_time(work: Path) -> None:
+def test_a_large_workspace_is_copied_a_part_at_a_time(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command waits for a bounded number of files, the last modified first."""
     for number in range(30):
         (work / f"{number:02}").write_text("before\n")
         os.utime(work / f"{number:02}", (number + 1, number + 1))
-    limits = CheckpointLimits(base=BaseLimits(files_at_once=20))
-    core = start(work, run("echo after > 00; echo after > 29"), "One.", run("echo after > 01"), "Two.", limits=limits)
+    monkeypatch.setattr(_limits, "FILES_AT_ONCE", 20)
+    core = start(work, run("echo after > 00; echo after > 29"), "One.", run("echo after > 01"), "Two.")
     (notice,) = of(say(core, "go", "again"), Notice)
     assert notice.text.startswith("00: cannot be taken back")
     assert core.undo().changed == ("01",)
     assert core.undo().changed == ("29",)
 
 
-def test_old_checkpoints_are_removed(work: Path) -> None:
+def test_old_checkpoints_are_removed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last turns can be taken back, and the first ones are gone from the disk."""
-    limits = CheckpointLimits(store=StoreLimits(turns=2))
+    monkeypatch.setattr(_limits, "KEPT_TURNS", 2)
     steps = [step for number in range(4) for step in (run(f"echo {number} > f"), "Done.")]
-    core = start(work, *steps, limits=limits)
+    core = start(work, *steps)
     say(core, "one", "two", "three", "four")
     state = Path(os.environ["HOME"], ".local/state/skillshelf/checkpoints")
     assert sorted(path.name for path in state.rglob("*.jsonl")) == ["0003.jsonl", "0004.jsonl"]

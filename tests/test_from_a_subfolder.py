@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agent_kit import User, agent, of, requests, say
@@ -129,14 +130,14 @@ def test_one_approval_counts_in_every_folder_of_the_repository(
     for folder in (package.parents[1], package.parent, package):
         monkeypatch.chdir(folder)
         assert "1 approved, 0 pending" in run("trust", "--list")[1]
-        assert "deploy" in agent(find_workspace(), trust=Trust.open()).shelf.catalog  # type: ignore[arg-type]
+        assert "deploy" in agent(find_workspace(), trust=Trust.open()).shelf.catalog
 
 
 # -- the agent --------------------------------------------------------------------------------------------------------
 
 
-def open_agent(folder: Path, *script: object, **options: object) -> AgentCore:
-    return agent(find_workspace(folder), *script, **options)  # type: ignore[arg-type]
+def open_agent(folder: Path, *script: object, **options: Any) -> AgentCore:
+    return agent(find_workspace(folder), *script, **options)
 
 
 def approve_all(core: AgentCore) -> None:

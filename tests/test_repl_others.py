@@ -101,8 +101,7 @@ def test_nothing_in_a_workspace_is_imported(tmp_path: Path) -> None:
 
 def test_a_change_of_model_is_recorded_in_the_session(tmp_path: Path) -> None:
     """After `/model` the session's file says which model answers from then on."""
-    core = AgentCore(ScriptedModel("Hello.", name="first"))
-    core.load_skills(tmp_path, sessions=Sessions(str(tmp_path)))
+    core = AgentCore(ScriptedModel("Hello.", name="first"), tmp_path, sessions=Sessions(str(tmp_path)))
     pipe = Pipe(core, Settings(), as_json=False)
     for line in ("hi", f"/model {script(tmp_path, 'Bye.')}", "bye"):
         assert asyncio.run(pipe.run(line)) == 0

@@ -37,8 +37,7 @@ def served(
     api = OpenAIApi(steps)
     with api.serve() as url:
         model = resolve(Settings(model="fake", base_url=url))
-        core = AgentCore(model, policy=Policy("yolo"), retries=retries or Retries(wait=Waits()))
-        core.load_skills(root, **load)
+        core = AgentCore(model, root, policy=Policy("yolo"), retries=retries or Retries(wait=Waits()), **load)
         yield core, api
 
 
@@ -169,8 +168,7 @@ def test_an_answer_of_a_known_provider_may_be_cut_short(
         monkeypatch.setenv("OLLAMA_BASE_URL", url)
         chosen = resolve(Settings(model=f"{provider}:openai/tiny"))
         chosen.model.client.base_url = url  # type: ignore[attr-defined]
-        core = AgentCore(chosen)
-        core.load_skills(tmp_path)
+        core = AgentCore(chosen, tmp_path)
         events = answer(core, "Hi.", "go on")
     assert ["may be cut short" in notice.text for notice in of(events, Notice)] == [True]
     assert [event.text for event in of(events, Finished)] == ["The beginning ", "All of it."]
@@ -222,8 +220,7 @@ def test_an_answer_in_another_format_may_be_cut_short(
         for provider, address in (("OPENAI", url), ("ANTHROPIC", url.removesuffix("/v1"))):
             monkeypatch.setenv(f"{provider}_API_KEY", "key")
             monkeypatch.setenv(f"{provider}_BASE_URL", address)
-        core = AgentCore(resolve(Settings(model=model)), retries=Retries(attempts=1, wait=Waits()))
-        core.load_skills(tmp_path)
+        core = AgentCore(resolve(Settings(model=model)), tmp_path, retries=Retries(attempts=1, wait=Waits()))
         reported = answer(core, "Hi.")
     assert "".join(event.text for event in of(reported, Text)) == "The beginning "
     assert ["may be cut short" in notice.text for notice in of(reported, Notice)] == [True]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from script_kit import write_skill
 from skillshelf.agent import AgentCore, ChosenModel, Policy, Settings, resolve
 from skillshelf.agent._models import find_sibling
 from skillshelf.agent.events import (
-    Event,
     Failed,
     Finished,
     Notice,
@@ -72,7 +72,7 @@ def test_events_of_a_side_conversation_carry_its_skill(tmp_path: Path) -> None:
     ]
     assert [(event.skill, event.side) for event in of(events, SkillLoaded)] == [("audit", "audit")]
     assert "".join(event.text for event in of(events, Text)) == "Done."
-    assert sum(event.input for event in of(events, Usage)) == core.spent.input
+    assert sum(event.input for event in of(events, Usage)) == core.conversation.spent.input
     assert len(of(events, Usage)) == 4
     for event in events:
         assert from_json(json.loads(json.dumps(event.as_json()))) == event
@@ -286,14 +286,14 @@ def test_a_server_of_the_users_own_is_never_left(monkeypatch: pytest.MonkeyPatch
         find_sibling(served, "gpt-5")
 
 
-def test_the_user_is_informed_when_another_model_answers(tmp_path: Path, claude: ChosenModel) -> None:
+def test_the_user_is_informed_when_another_model_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has another price."""
     write_fork(tmp_path / "audit", FORK + "model: claude-opus-4-5\n")
-    core = agent(tmp_path)
-    core.model = claude
-    events: list[Event] = []
-    chosen = core.find_model_for(core.shelf.catalog["audit"], events.append)
-    assert chosen.name == "anthropic:claude-opus-4-5"
+    core = agent(tmp_path, "Clean.")
+    core.model = replace(core.model, name="anthropic:claude-sonnet-4-5")
+    monkeypatch.setattr("skillshelf.agent._models._make_from_name", lambda name: core.model.model)
+    events = say(core, "/skills:audit")
+    assert [event.model for event in of(events, SideStarted)] == ["anthropic:claude-opus-4-5"]
     assert [event.text for event in of(events, Notice)] == [
         "audit asks for the model anthropic:claude-opus-4-5, which answers now, at its own price."
     ]
@@ -313,6 +313,5 @@ def test_a_model_that_cannot_be_had_is_reported_once(tmp_path: Path, frontmatter
 
 def test_the_model_in_use_stays_if_a_skill_says_inherit(tmp_path: Path) -> None:
     write_fork(tmp_path / "audit", FORK + "model: inherit\n")
-    core = AgentCore(ScriptedModel("Clean."), policy=Policy("yolo"))
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel("Clean."), tmp_path, policy=Policy("yolo"))
     assert of(say(core, "/skills:audit"), Notice) == []

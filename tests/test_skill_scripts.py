@@ -59,7 +59,7 @@ def test_the_tool_is_offered_only_if_a_skill_has_a_script(tmp_path: Path) -> Non
     write_skill(tmp_path / "csv", {"scripts/a.py": HELLO})
     say(core, "go")
     assert "run_skill_script" in requests(core)[1].tools
-    assert "run_skill_script" in [tool.name for tool in core.loop.tools]
+    assert "run_skill_script" in [tool.name for tool in core.loop.window.tools]
 
 
 def test_a_list_of_references_names_the_only_scripts_that_run(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_script_is_confined_like_a_command(tmp_path: Path) -> None:
     )
     write_skill(workspace / "pdf", {"scripts/a.py": text})
     core = agent(workspace, run_call("a.py", str(tmp_path / "outside")), call("read_file", path="made.txt"), "ok")
-    if not core.confined:
+    if not core.confinement:
         pytest.skip("commands cannot be confined here")
     ran, read = of(say(core, "go"), ToolReturned)
     assert ran.text == "refused\nrefused"

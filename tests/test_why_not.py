@@ -62,8 +62,7 @@ def test_the_same_answer_as_the_command_line_gives(skills: Path) -> None:
 def test_a_skill_that_does_not_fit_in_the_listing_was_not_seen(write: Write, tmp_path: Path) -> None:
     for number in range(30):
         write(f"matter-{number}", f"Handle matter number {number} with all its papers. " * 10)
-    core = AgentCore(ScriptedModel("Fine."), budget=300)
-    core.load_skills(tmp_path)
+    core = AgentCore(ScriptedModel("Fine."), tmp_path, budget=300)
     say(core, "handle matter number 3")
     hidden = next(name for name in core.shelf.catalog if core.listing.level_of(name) is None)
     assert "it isn't in the listing" in explain_unused(core, hidden).verdict

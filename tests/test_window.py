@@ -25,9 +25,9 @@ from pydantic_ai.usage import RequestUsage
 
 from skillshelf.agent import AgentCore
 from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
-from skillshelf.agent._context import Room
+from skillshelf.agent._window import Room
 from skillshelf.agent.events import Finished, Notice
-from skillshelf.agent.sessions import Sessions, loaded_skills
+from skillshelf.agent.sessions import Sessions, loaded_skills, make_prompt
 from skillshelf.testing import call
 
 Write = Callable[..., Path]
@@ -266,7 +266,7 @@ def test_a_summary_that_is_longer_is_thrown_away(tmp_path: Path) -> None:
     done = asyncio.run(core.compact())
     assert "longer than the messages" in done.problem
     assert core.conversation.messages == before
-    assert core.spent.output > 40_000
+    assert core.conversation.spent.output > 40_000
 
 
 # -- one count --------------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_there_is_less_room_if_the_provider_counts_more(tmp_path: Path, window: 
     """The estimate is corrected by what the provider counted."""
     core = agent(tmp_path)
     core.model = replace(core.model, window=window)
-    core.conversation.add_prompt("Go.")
+    core.conversation.add([make_prompt("Go.")])
     before = core.context.room
     double = RequestUsage(input_tokens=core.context.estimated * 2)
     core.conversation.add([ModelResponse(parts=[TextPart("Gone.")], usage=double)])

@@ -223,7 +223,7 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
     """The user sees its name, and a resumed conversation has its bytes."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
-    from skillshelf.agent import AgentCore, Sessions
+    from skillshelf.agent import AgentCore, Sessions, WorkspaceSkills
     from skillshelf.agent.events import ToolReturned
     from skillshelf.testing import ScriptedModel, call
 
@@ -236,14 +236,14 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
         stream = core.process_message("Draw.")
         return [event.text async for event in stream if isinstance(event, ToolReturned)]
 
-    core = AgentCore(ScriptedModel(call("draw"), "Done."), skills=[Charts()])
-    core.load_skills(tmp_path, sessions=Sessions(tmp_path))
+    core = AgentCore(
+        ScriptedModel(call("draw"), "Done."), WorkspaceSkills(tmp_path, [Charts()]), sessions=Sessions(tmp_path)
+    )
     events = asyncio.run(talk(core))
     assert (len(events), images(core)) == (1, [PNG])
     assert len(events[0]) < 100
 
     core.conversation.close()
-    later = AgentCore(ScriptedModel("Yes."), skills=[Charts()])
-    later.load_skills(tmp_path, sessions=Sessions(tmp_path))
+    later = AgentCore(ScriptedModel("Yes."), WorkspaceSkills(tmp_path, [Charts()]), sessions=Sessions(tmp_path))
     later.resume()
     assert images(later) == [PNG]

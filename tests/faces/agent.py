@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from faces.pydantic_ai import last_message
-from skillshelf.agent import AgentCore, Answer, Approval, ScriptedModel
+from skillshelf.agent import AgentCore, Answer, Approval, ScriptedModel, WorkspaceSkills
 from skillshelf.agent import ScriptedCall as Step
 from skillshelf.agent.events import Finished, ToolReturned
 from skillshelf.shelf import Shelf
@@ -24,7 +24,7 @@ class _Conversation:
         async def approve(approval: Approval) -> Answer:
             return "yes" if Call(approval.tool, approval.arguments, approve=True) in calls else "no"
 
-        self.core.approve = approve
+        self.core.gate.approve = approve
         model = ScriptedModel(*(Step(call.tool, call.arguments) for call in calls), answer)
         self.core.model = replace(self.core.model, model=model)
         events = [event async for event in self.core.process_message(text)]
@@ -47,6 +47,5 @@ class Agent:
 
     async def open(self, shelf: Shelf) -> _Conversation:
         folder = tempfile.TemporaryDirectory(prefix="skillshelf-conformance-")
-        core = AgentCore(ScriptedModel())
-        core.load_skills(os.path.realpath(folder.name), shelf=shelf)
+        core = AgentCore(ScriptedModel(), WorkspaceSkills(os.path.realpath(folder.name), shelf))
         return _Conversation(core, folder)

@@ -31,8 +31,7 @@ async def main(root: str, outside: str, command: str, victim: int) -> None:
             listener.listen(10)
         listeners.append(listener)
     step = call("run_command", command=command.replace("{victim}", str(victim)), timeout_seconds=240)
-    core = AgentCore(ScriptedModel(step, "ok"), policy=Policy("yolo"))
-    core.load_skills(root)
+    core = AgentCore(ScriptedModel(step, "ok"), root, policy=Policy("yolo"))
     texts = [event.text async for event in core.process_message("go") if isinstance(event, ToolReturned)]
     for address in addresses:
         if address.startswith("/"):

@@ -74,7 +74,7 @@ def test_a_no_to_the_second_question_keeps_the_file(tmp_path: Path, notes: Path)
 def test_a_changed_file_is_not_written_if_the_user_cannot_be_asked_again(tmp_path: Path, notes: Path) -> None:
     def meddle() -> None:
         notes.write_text("theirs\n")
-        core.approve = None
+        core.gate.approve = None
 
     core = agent(tmp_path, WRITE, "ok", mode="ask", user=Meddled(meddle, "yes"))
     result = write_result(core)
@@ -162,7 +162,7 @@ def test_the_name_of_the_workspace_is_quoted_in_the_prompt(tmp_path: Path, name:
     root = tmp_path / name
     root.mkdir()
     core = agent(root, "ok")
-    instructions = core.loop.instructions
+    instructions = core.loop.window.instructions
     assert "\nNew rule" not in instructions
     assert "\u200b" not in instructions
     (line,) = [line for line in instructions.splitlines() if str(tmp_path) in line]

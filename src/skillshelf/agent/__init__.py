@@ -1,7 +1,6 @@
 """The agent: a loop around a model that uses the skills on its shelf. Needs the extra `chat`.
 
-core = AgentCore(resolve(Settings(model="anthropic:claude-sonnet-5-5")))
-core.load_skills(".")
+core = AgentCore(resolve(Settings(model="anthropic:claude-sonnet-5-5")), ".")
 async for event in core.process_message("Write the release notes."):
     print(event)
 """
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf.agent._commands import run_confined
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
-    from skillshelf.agent._context import Context, measure_context
     from skillshelf.agent._core import AgentCore
     from skillshelf.agent._explain import Explanation, explain_error, hide_keys
     from skillshelf.agent._models import (
@@ -34,7 +32,8 @@ if TYPE_CHECKING:
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent._unused import Unused, explain_unused
-    from skillshelf.agent.checkpoints import ChangedFile, CheckpointLimits, LeftFile, Undone
+    from skillshelf.agent._window import Context
+    from skillshelf.agent.checkpoints import ChangedFile, LeftFile, Undone
     from skillshelf.agent.rules import Rule, RuleBook
     from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
@@ -50,7 +49,6 @@ __all__ = [
     "Approval",
     "Attachment",
     "ChangedFile",
-    "CheckpointLimits",
     "ChosenModel",
     "Confinement",
     "Context",
@@ -87,7 +85,6 @@ __all__ = [
     "find_repositories",
     "hide_keys",
     "load_settings",
-    "measure_context",
     "preview_model",
     "read_script",
     "require_model",
@@ -102,7 +99,6 @@ __getattr__ = export_lazily(
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_confined"],
         "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
-        "_context": ["Context", "measure_context"],
         "_core": ["AgentCore"],
         "_explain": ["Explanation", "explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
@@ -112,10 +108,11 @@ __getattr__ = export_lazily(
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["Trust", "WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
+        "_window": ["Context"],
         "_unused": ["Unused", "explain_unused"],
         "rules": ["Rule", "RuleBook"],
         "scripts": ["SkillScript", "VariableRequest"],
-        "checkpoints": ["ChangedFile", "CheckpointLimits", "LeftFile", "Undone"],
+        "checkpoints": ["ChangedFile", "LeftFile", "Undone"],
         "sessions": ["Sessions"],
     },
     extra="chat",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from pydantic_ai.messages import (
     CompactionPart,
@@ -20,14 +21,14 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage, RunUsage
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
 
-from skillshelf.agent._context import Room, count_messages
+from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._explain import explain_error
-from skillshelf.agent._models import usage_of
-from skillshelf.agent._trimming import find_last_exchange, trim_results
-from skillshelf.agent.events import Usage
+from skillshelf.agent._models import ChosenModel, usage_of
+from skillshelf.agent._window import Room, Window, count_messages
+from skillshelf.agent.events import NOTHING_SPENT, Usage
 from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.discovery import LOAD_TOOL
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, count_noun
 from skillshelf.tokens import Counter, estimate
 
 # A longer first message lives on in the summary only: verbatim it could never be compacted.
@@ -37,7 +38,13 @@ _NOTE = "skillshelf.compaction.note"
 _NOTE_TOKENS = 60
 _LEAST_GAIN = 0.2
 """The part of a conversation that a summary must save to be worth its price."""
-_NOTHING_SPENT = Usage(0, 0, cost=0.0)
+_STUB_TOKENS = 200
+"""What is left of an old result, about."""
+_HEAD = 0.7
+"""The part of it that is the beginning. The rest is the end, where commands say how they ended."""
+_LEAST_SAVED = 50
+"""Tokens that a cut must save. The sentence that says so takes some itself."""
+_MAX_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ class Compacted:
     before: int
     """Tokens of the old messages, by estimate."""
     after: int
-    usage: Usage = _NOTHING_SPENT
+    usage: Usage = NOTHING_SPENT
     """The tokens and the price of the summary."""
     kept_skills: tuple[LoadedText, ...] = ()
     """Texts that are in the new history, the last used at the end."""
@@ -99,7 +106,7 @@ async def compact(
     compaction = _Compaction(messages, room, limits.counter)
     old = _without_notes(messages)
     if room is not None:
-        trimming = trim_results(old, room.aim, limits.counter)
+        trimming = _trim_results(old, room.aim, limits.counter)
         old = trimming.messages
         compaction.trimmed = trimming.cut
         limits_for_summary = _choose_limits(old, room, limits)
@@ -132,6 +139,45 @@ async def compact(
     return compaction.finish(new, summary=summary, dropped_skills=tuple(dropped))
 
 
+async def shorten(
+    conversation: Conversation,
+    messages: Sequence[ModelMessage],
+    model: ChosenModel,
+    window: Window,
+    *,
+    room: Room | None = None,
+    focus: str = "",
+    fallback: bool = True,
+) -> Compacted:
+    """Return messages of a conversation in a shorter form, which is not saved yet, and pay for it.
+
+    The other parameters are those of `compact`.
+    """
+    defaults = CompactionLimits()
+    limits = CompactionLimits(
+        keep_tokens=min(defaults.keep_tokens, model.window // 5),
+        skill_tokens=min(defaults.skill_tokens, model.window // 4),
+        counter=window.counter,
+    )
+    result = await compact(messages, model.model, room=room, focus=focus, fallback=fallback, limits=limits)
+    conversation.spent += result.usage
+    if result.is_shorter:
+        window.feed(conversation).renew()  # the beginning of the prompt changes anyway
+    return result
+
+
+def describe_compaction(result: Compacted) -> str:
+    """Say what made the conversation shorter, and by how much."""
+    changes: list[str] = []
+    if result.trimmed:
+        changes.append(f"{count_noun(result.trimmed, 'long tool result')} cut")
+    if result.summary:
+        changes.append("a summary in place of the older messages")
+    sentence = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens"
+    details = f" ({', '.join(changes)})" if changes else ""
+    return f"{sentence}{details}. {result.problem}".rstrip()
+
+
 @dataclass(slots=True)
 class _Compaction:
     """A compaction in progress: the given messages, and the facts that its result reports."""
@@ -140,7 +186,7 @@ class _Compaction:
     room: Room | None
     counter: Counter
     trimmed: int = 0
-    usage: Usage = _NOTHING_SPENT
+    usage: Usage = NOTHING_SPENT
     problem: str = ""
 
     def finish(
@@ -177,7 +223,7 @@ def _without_count(message: ModelMessage) -> ModelMessage:
 
 def _usage_of_run(run: RunUsage, model: Model) -> Usage:
     if not run.requests:
-        return _NOTHING_SPENT
+        return NOTHING_SPENT
     counts = {field.name: getattr(run, field.name) for field in fields(RequestUsage)}
     return usage_of(
         ModelResponse(
@@ -195,7 +241,7 @@ def _usage_of_run(run: RunUsage, model: Model) -> Usage:
 
 def find_cut(messages: list[ModelMessage], limits: CompactionLimits) -> int:
     """Return the index of the first message that stays word for word. A result stays together with its call."""
-    last = find_last_exchange(messages)
+    last = _find_last_exchange(messages)
     kept = count_messages(messages[last:], limits.counter)
     cut = last
     while cut > 0:
@@ -391,3 +437,134 @@ def _find_summary(messages: Sequence[ModelMessage]) -> str:
             if isinstance(message, ModelRequest) and isinstance(part, CompactionPart):
                 summary = part.content or ""
     return summary
+
+
+# -- cutting long results ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Trimming:
+    messages: list[ModelMessage]
+    cut: int
+    """How many results and arguments were cut."""
+
+
+def _trim_results(messages: Sequence[ModelMessage], aim: int, counter: Counter) -> _Trimming:
+    """Cut results, the oldest first, until the messages have at most `aim` tokens. The given ones are not changed.
+
+    The results that the model has not answered yet are cut last, and keep as much as there is room for. Loaded skills
+    are never cut.
+    """
+    new = list(messages)
+    size = count_messages(new, counter)
+    last = _find_last_exchange(new)
+    cuts = 0
+
+    for index in range(last):
+        if size <= aim:
+            break
+        trimmed = _trim_message(new[index], _STUB_TOKENS, counter, longer_than=2 * _STUB_TOKENS)
+        if trimmed.cut:
+            size -= count_messages([new[index]], counter) - count_messages(trimmed.messages, counter)
+            new[index] = trimmed.messages[0]
+            cuts += trimmed.cut
+
+    if size > aim:
+        parts = [part for message in new[last:] for part in message.parts]
+        long = [part for part in parts if _is_longer(part, _STUB_TOKENS, counter)]
+        taken = sum(counter(_text_of(part)) for part in long)
+        share = max(_STUB_TOKENS, (aim - size + taken) // max(1, len(long)))
+        for index in range(last, len(new)):
+            trimmed = _trim_message(new[index], share, counter, longer_than=share + _LEAST_SAVED)
+            new[index] = trimmed.messages[0]
+            cuts += trimmed.cut
+    return _Trimming(new, cuts)
+
+
+def _find_last_exchange(messages: Sequence[ModelMessage]) -> int:
+    """Return the index of the first message that must stay: the last one, and the calls that it answers."""
+    last = len(messages) - 1
+    if last < 0:
+        return 0
+    answered = {part.tool_call_id for part in messages[last].parts if isinstance(part, ToolReturnPart)}
+    for index in range(last - 1, -1, -1):
+        for part in messages[index].parts:
+            if isinstance(part, ToolCallPart) and part.tool_call_id in answered:
+                return index
+    return last
+
+
+def _trim_message(message: ModelMessage, tokens: int, counter: Counter, *, longer_than: int) -> _Trimming:
+    """Cut each result and argument of a message that is longer than this to about so many tokens."""
+    parts: list[Any] = []
+    cuts = 0
+    for part in message.parts:
+        shorter: Any = part
+        if _is_longer(part, longer_than, counter):
+            cuts += 1
+            shorter = _cut_part(part, tokens, counter)
+        parts.append(shorter)
+    if not cuts:
+        return _Trimming([message], 0)
+    changed: Any = message
+    return _Trimming([replace(changed, parts=parts)], cuts)
+
+
+def _cut_part(part: Any, tokens: int, counter: Counter) -> Any:
+    if isinstance(part, ToolReturnPart):
+        return replace(part, content=_cut_middle(_text_of(part), part.tool_name, tokens, counter))
+    return replace(part, args=_cut_arguments(part, tokens, counter))
+
+
+def _is_longer(part: object, tokens: int, counter: Counter) -> bool:
+    """Return True for a result or a call that may be cut and has more than so many tokens."""
+    # A subclass has a content of its own form, and a picture is not text.
+    if type(part) is ToolReturnPart:
+        return part.tool_name != LOAD_TOOL and not part.files and counter(_text_of(part)) > tokens
+    if type(part) is ToolCallPart:
+        return part.tool_name != LOAD_TOOL and counter(_text_of(part)) > tokens
+    return False
+
+
+def _text_of(part: object) -> str:
+    if isinstance(part, ToolReturnPart):
+        return part.model_response_str(wrap_if_error=False)
+    if isinstance(part, ToolCallPart):
+        return "\n".join(_texts_of_arguments(part).values())
+    return ""
+
+
+def _texts_of_arguments(call: ToolCallPart) -> dict[str, str]:
+    try:
+        arguments = call.args_as_dict()
+    except ValueError:  # the model did not write JSON
+        return {}
+    return {name: value for name, value in arguments.items() if isinstance(value, str)}
+
+
+def _cut_arguments(call: ToolCallPart, tokens: int, counter: Counter) -> dict[str, Any]:
+    arguments = call.args_as_dict()
+    texts = _texts_of_arguments(call)
+    share = tokens // max(1, len(texts))
+    for name, text in texts.items():
+        if counter(text) > share + _LEAST_SAVED:
+            arguments[name] = _cut_middle(text, "", share, counter)
+    return arguments
+
+
+def _cut_middle(text: str, tool: str, tokens: int, counter: Counter) -> str:
+    """Return the beginning and the end of a text, about so many tokens, and say what is missing between them."""
+    total = counter(text)
+    share = tokens / max(1, total)
+    again = f" Call {tool} again if you need them." if tool else ""
+    short = text
+    for _ in range(_MAX_TRIES):  # tokens are not spread evenly, so the first cut may leave too much
+        head = int(len(text) * share * _HEAD)
+        tail = len(text) - int(len(text) * share * (1 - _HEAD))
+        missing = max(0, total - counter(text[:head]) - counter(text[tail:]))
+        mark = f"\n[… about {missing:,} tokens were removed here to make room.{again} …]\n"
+        short = f"{text[:head]}{mark}{text[tail:]}"
+        if counter(short) <= tokens + _LEAST_SAVED:
+            break
+        share *= 0.6
+    return short

@@ -1,4 +1,4 @@
-"""The conversation with the model: its history, in memory and in the session's file."""
+"""A conversation with the model: its history, in memory and in the session's file, and what it has cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from uuid import uuid4
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
-from skillshelf.agent.sessions import Session, make_prompt, make_sendable, strip_system_prompt
+from skillshelf.agent._attachments import Attachment
+from skillshelf.agent.events import NOTHING_SPENT
+from skillshelf.agent.sessions import Session, make_sendable, strip_system_prompt
 from skillshelf.errors import SessionError
 
 _NO_ANSWER = "[No answer: it was interrupted.]"
@@ -21,7 +23,24 @@ class Conversation:
         self.session = session
         self.messages: list[ModelMessage] = list(session.messages) if session else []
         self.id = session.id if session else uuid4().hex
+        self.spent = NOTHING_SPENT
+        """The tokens and the price of the conversation so far, side conversations included."""
+        self.invoked: set[str] = set()
+        """Skills that the user asked for by name. The model may load these even if they are for the user alone."""
+        self.refused_models: set[str] = set()
+        """Skills about which the user knows that their model cannot be had."""
+        self._attachments: list[Attachment] = []
         self._is_unsaved = False
+
+    def attach(self, attachment: Attachment) -> None:
+        """Keep something for the user's next message."""
+        self._attachments.append(attachment)
+
+    def take_attachments(self) -> list[Attachment]:
+        """Return what waits for the user's next message, once."""
+        waiting = self._attachments
+        self._attachments = []
+        return waiting
 
     def add(self, messages: Sequence[ModelMessage]) -> str:
         """Append messages. Return the problem if saving begins to fail, and otherwise an empty string."""
@@ -38,10 +57,6 @@ class Conversation:
             return "" if was_unsaved else str(error)
         self._is_unsaved = False
         return ""
-
-    def add_prompt(self, text: str) -> str:
-        """Append a message of the user. Return a problem as `add` does."""
-        return self.add([make_prompt(text)])
 
     def settle(self, text: str = "") -> str:
         """Complete a history that was cut short: each call gets a result, and the last message is the model's.

@@ -3,71 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from anyio import to_thread
+from pydantic_ai import Agent, RunContext
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, RunCancelled, UnexpectedModelBehavior
-from pydantic_ai.messages import (
-    ModelResponse,
-    PartDeltaEvent,
-    TextPart,
-    ToolCallPart,
-)
+from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, TextPart, ToolCallPart, UserContent
+from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import UsageLimits
 
 from skillshelf.agent._attachments import Attachment, leave_out_images, list_content
-from skillshelf.agent._compaction import Compacted
-from skillshelf.agent._context import Room, count_messages, describe_largest, explain_full, measure_context
+from skillshelf.agent._compaction import describe_compaction, shorten
+from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._explain import explain_error, is_too_long
-from skillshelf.agent._models import usage_of
-from skillshelf.agent._policy import Answer, Approval, Policy
+from skillshelf.agent._models import ChosenModel, find_sibling, usage_of
 from skillshelf.agent._repetition import CallHistory
-from skillshelf.agent._retries import PlannedRetry
-from skillshelf.agent._tool_names import RUN_SKILL
+from skillshelf.agent._retries import PlannedRetry, Retries
+from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._translation import EventTranslator
+from skillshelf.agent._window import Room, Window, count_messages, describe_largest, explain_full
+from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.events import (
     Event,
     Failed,
-    FileWritten,
     Finished,
     Notice,
-    ReferenceDenied,
     Retrying,
     ServerAwaited,
+    SideStarted,
     SkillInvoked,
     SkillsReloaded,
     Text,
-    ToolOutput,
+    Thinking,
 )
-from skillshelf.agent.sessions import make_prompt, prompt_content
-from skillshelf.descriptor import Delta
-from skillshelf.discovery import is_for_user_only
+from skillshelf.agent.servers import ToolServers
+from skillshelf.agent.sessions import SideTranscript, make_prompt, prompt_content
+from skillshelf.descriptor import Delta, SkillDescriptor
 from skillshelf.errors import (
+    MissingExtraError,
+    ModelUnavailableError,
     PolicyError,
     RepeatedCallError,
     SessionError,
-    SettingsError,
     SkillError,
     SkillNotFoundError,
     error_code,
 )
 from skillshelf.explain import explain_unavailable
-from skillshelf.slash import apply_message
-from skillshelf.text import count_noun
-from skillshelf.turn import Turn, current_turn
-
-if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage, UserContent
-
-    from skillshelf.agent._confinement import Confinement
-    from skillshelf.agent._core import AgentCore
-    from skillshelf.agent._script_runs import ScriptRuns
-    from skillshelf.agent._skills import AgentHolds
-    from skillshelf.agent.filetools import Change
-    from skillshelf.agent.rules import Rule
-    from skillshelf.trust import UnreviewedFile
+from skillshelf.slash import Invocation, apply_message
+from skillshelf.turn import Requester, Turn, current_turn, use_turn
 
 # A turn that needs more model calls than this goes in circles.
 _MAX_MODEL_CALLS = 200
@@ -75,44 +62,47 @@ _MAX_MODEL_CALLS = 200
 _SHRUNK = 0.5
 _REFUSED_CONTENT = (400, 413, 415, 422)
 """Answers of a provider that can mean: it does not take this image."""
-# A small model reads slowly, so the skill that comes with a message stays short.
+_SIDE_INSTRUCTIONS = (
+    "You work on one task, apart from the main conversation, which you do not see. Your last message is the result: it "
+    "is all that the main conversation gets, so make it complete."
+)
+_NO_RESULT = "[The skill ended without a result.]"
 
 
-class Prompt(NamedTuple):
-    """The text of a user's message as the model gets it."""
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A pydantic-ai agent, and what else stays the same from one message to the next."""
 
-    text: str
-    note: str = ""
-    """A note of the application, which is not the user's words."""
-    side_skill: str = ""
-    """The skill that takes the text as its task, in a side conversation."""
-
-
-MakePrompt = Callable[["Exchange", Turn], Prompt]
+    agent: Agent[Any, str]
+    """Its runs get the exchange as their `deps`, where the gate and the tools find it."""
+    window: Window
+    skills: WorkspaceSkills
+    servers: ToolServers
+    retries: Retries
+    checkpoints: Checkpoints | None = None
 
 
 class Exchange:
     """One message and its answer. It lives as long as the turn, and its events go to the reader it began with."""
 
+    is_side = False
+    """True in a side conversation."""
+    _instructions: str | None = None
+    """Instructions for this exchange alone."""
+
     def __init__(
-        self,
-        core: AgentCore,
-        message: str,
-        emit: Callable[[Event], None],
-        attachments: Sequence[Attachment] = (),
+        self, loop: Loop, conversation: Conversation, model: ChosenModel, emit: Callable[[Event], None]
     ) -> None:
+        self.loop = loop
         self.emit = emit
-        self._core = core
-        self._message = message
-        self._attachments = attachments
-        self._conversation = core.conversation
-        self._model = core.model
-        self._instructions: str | None = None
-        """Instructions for this exchange alone."""
-        self._turn: Turn | None = None
-        self._translator: EventTranslator | None = None
+        self.conversation = conversation
+        self.turn = Turn(loop.skills.shelf, conversation.invoked)
         self.calls = CallHistory()
         """The calls of the turn, to notice a model that goes in circles."""
+        self._model = model
+        self._message = ""
+        self._attachments: tuple[Attachment, ...] = ()
+        self._translator = EventTranslator(self.turn)
         self._first = 0
         """The index of the run's first message that was not in the conversation before."""
         self._saved = 0
@@ -128,13 +118,17 @@ class Exchange:
         self._is_explained = False
         """True if the user knows that the conversation does not fit in the window."""
 
-    async def run(self, make_prompt: MakePrompt) -> None:
-        """Answer the message. The last event says how that ended: finished, stopped or failed."""
-        checkpoints = self._core.checkpoints
+    async def run(self, message: str, attachments: Sequence[Attachment], invocation: Invocation | None) -> None:
+        """Answer a message of the user, or follow the skill that it invokes.
+
+        The last event says how that ended: finished, stopped or failed.
+        """
+        self._message = message
+        checkpoints = self.loop.checkpoints
         if checkpoints:
-            checkpoints.begin_turn(self._message)
+            checkpoints.begin_turn(message)
         try:
-            await self._answer(make_prompt)
+            await self._answer(attachments, invocation)
             end: Event = Finished(self._answer_text())
         except (asyncio.CancelledError, RunCancelled):
             self._cut_short()
@@ -151,117 +145,177 @@ class Exchange:
             end = self._explain(error)
         if checkpoints:
             for note in checkpoints.end_turn():
-                self._report(note)
+                self.report(note)
         self.emit(end)
 
     def _explain(self, error: Exception) -> Failed:
         if isinstance(error, UnexpectedModelBehavior) and (self._is_silent(error) or self._is_empty):
             again = "Say it in other words, or choose another model with /model."
-            return Failed(
-                "empty-answer", f"{self._core.model.name} sent an empty answer, also when asked again. {again}"
-            )
+            return Failed("empty-answer", f"{self._model.name} sent an empty answer, also when asked again. {again}")
         explanation = explain_error(error)
         message = explanation.message
         if is_too_long(error):
-            context = self._core.context
+            context = self.loop.window.measure_saved(self.conversation, self._model)
             message += f" By our estimate it has {context.used:,} tokens ({describe_largest(context)})."
         if self._answer_text():
             message += ' The part of the answer that arrived is kept: say "go on" to continue.'
         return Failed(explanation.code, message)
 
-    async def _answer(self, make_prompt: MakePrompt) -> None:
-        core = self._core
-        turn, delta = await to_thread.run_sync(core.skills.open_turn, core.turn)
-        core.turn = turn
-        self._turn = turn
-        self._report_reload(delta)
-        for notice in await to_thread.run_sync(core.skills.take_notices):
-            self._report(notice)
+    async def _answer(self, attachments: Sequence[Attachment], invocation: Invocation | None) -> None:
+        skills = self.loop.skills
+        self.conversation.invoked = self.turn.invoked
+        self.report_reload(await to_thread.run_sync(skills.reload_for_turn))
+        for notice in await to_thread.run_sync(skills.take_notices):
+            self.report(notice)
         self._report_servers()
-        current_turn.set(turn)
+        current_turn.set(self.turn)
 
-        self._translator = EventTranslator(turn)
-        prompt = await to_thread.run_sync(make_prompt, self, turn)
-        if core.checkpoints:
-            prompt = prompt._replace(note=core.checkpoints.take_note())
+        apart: SkillDescriptor | None = None
+        text = self._message
+        if invocation is not None:
+            skill = await to_thread.run_sync(self._find_invoked, invocation)
+            if skill.runs_apart:
+                apart = skill
+            else:
+                text = await to_thread.run_sync(self._apply, skill, invocation)
+        note = self.loop.checkpoints.take_note() if self.loop.checkpoints else ""
         self._report_loads()
-        self._attachments = (*core.take_attachments(), *self._attachments)
+        self._attachments = (*self.conversation.take_attachments(), *attachments)
 
-        before = len(self._conversation.messages)
-        self._report(self._conversation.settle())
-        if len(self._conversation.messages) != before:  # the listing's notes count messages
-            core.renew_listing()
-        if prompt.side_skill:
-            await self._run_side(self._translator, prompt)
+        before = len(self.conversation.messages)
+        self.report(self.conversation.settle())
+        if len(self.conversation.messages) != before:  # the listing's notes count messages
+            self.loop.window.feed(self.conversation).renew()
+        if apart is not None and invocation is not None:
+            await self._answer_apart(apart, invocation, note)
             return
-        await self._run_model(self._translator, prompt)
+        await self._run_model(text, note)
         self._report_loads()
         self._report_servers()
 
-    async def _run_side(self, translator: EventTranslator, prompt: Prompt) -> None:
-        """Answer with the result of a skill that runs apart. The conversation gets the message and the result alone."""
-        assert self._turn is not None
-        self._report(self._conversation.add([make_prompt(self._message, note=prompt.note)]))
-        self._saved = 1
-        task = "\n\n".join([prompt.text, *(attachment.text for attachment in self._attachments)])
-        result = await self._core.run_side(
-            prompt.side_skill, task, by="user", invoked=set(self._turn.invoked), emit=self.emit
-        )
-        translator.answer.append(result)
-        self.emit(Text(result))
-        self._report(self._conversation.settle(result))
+    def _find_invoked(self, invocation: Invocation) -> SkillDescriptor:
+        """Return the skill that the user invoked. Raises SkillError."""
+        name = invocation.skill
+        try:
+            skill = self.loop.skills.shelf.catalog.find(name).descriptor
+        except SkillNotFoundError:
+            reason = explain_unavailable(self.loop.skills.shelf, name, "/skills")
+            if reason:
+                raise reason from None
+            raise
+        if not skill.user_invocable:
+            raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
+        self.emit(SkillInvoked(skill.name, invocation.arguments))
+        if skill.runs_apart:
+            self.turn.invoked.add(skill.name)
+        return skill
 
-    async def _run_model(self, translator: EventTranslator, prompt: Prompt) -> None:
+    def _apply(self, skill: SkillDescriptor, invocation: Invocation) -> str:
+        """Return the text of a skill that the user invoked, with the arguments."""
+        self._model = self._find_model_for(skill)
+        loaded = self.turn.load(invocation.skill, by="user")
+        return apply_message(skill, loaded.text, invocation.arguments, reach=invocation.skill)
+
+    def _find_model_for(self, skill: SkillDescriptor) -> ChosenModel:
+        """Return the model that a skill asks for, if the provider in use has it, and otherwise the one in use.
+
+        The user is informed either way, because another model has another price.
+        """
+        if not skill.model:
+            return self._model
+        try:
+            model = find_sibling(self._model, skill.model)
+        except (ModelUnavailableError, MissingExtraError) as error:
+            if skill.qualified not in self.conversation.refused_models:
+                self.conversation.refused_models.add(skill.qualified)
+                self.report(f"{skill.name} asks for another model: {error}. {self._model.name} answers instead.")
+            return self._model
+        if model.name != self._model.name:
+            self.report(f"{skill.name} asks for the model {model.name}, which answers now, at its own price.")
+        return model
+
+    # -- a skill that runs apart --------------------------------------------------------------------------------------
+
+    async def _answer_apart(self, skill: SkillDescriptor, invocation: Invocation, note: str) -> None:
+        """Answer with the result of a skill that runs apart. The conversation gets the message and the result alone."""
+        self.report(self.conversation.add([make_prompt(self._message, note=note)]))
+        self._saved = 1
+        task = "\n\n".join([invocation.arguments, *(attachment.text for attachment in self._attachments)])
+        result = await self.run_side(invocation.skill, skill, task, by="user")
+        self._translator.answer.append(result)
+        self.emit(Text(result))
+        self.report(self.conversation.settle(result))
+
+    async def run_side(self, reach: str, skill: SkillDescriptor, task: str, *, by: Requester, call_id: str = "") -> str:
+        """Run a skill in a side conversation and return its result. Raises whatever a model raises.
+
+        `reach` is the name that leads to the skill, and `call_id` the tool call that asked for it.
+        """
+        model = self._find_model_for(skill)
+        self.emit(SideStarted(skill.name, task, model.name))
+        side = _SideExchange(self, skill, model)
+        try:
+            return await side.run_task(reach, task, by)
+        finally:
+            self.conversation.spent += side.conversation.spent
+            self._keep_transcript(SideTranscript(skill.name, model.name, side.conversation.messages, call_id))
+
+    def _keep_transcript(self, transcript: SideTranscript) -> None:
+        session = self.conversation.session
+        if session is None:
+            return
+        try:
+            session.add_side(transcript)
+        except SessionError as error:
+            self.report(str(error))
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    async def _run_model(self, text: str, note: str = "") -> None:
         """Have the model answer. A call that fails for a passing reason, or for want of room, is made again."""
-        history = list(self._conversation.messages)
+        history = list(self.conversation.messages)
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
-        attached = list_content(self._attachments)
-        request = make_prompt(prompt.text, prompt.note, attached)
-        self._report(self._conversation.add([request]))
+        request = make_prompt(text, note=note, attachments=list_content(self._attachments))
+        self.report(self.conversation.add([request]))
         self._saved = 1
         await self._wait_for_servers()
 
         content: str | Sequence[UserContent] | None = prompt_content(request)
         while True:
             try:
-                return await self._run_loop(translator, content, history)
+                return await self._run_loop(content, history)
             except Exception as error:
                 self._failures += 1
                 if not await self._recover(error):
                     raise
             # The next run goes on where this one stopped: its last request is sent again.
             content = None
-            history = list(self._conversation.messages)
+            history = list(self.conversation.messages)
             self._first = len(history)
             self._saved = 0
 
     async def _wait_for_servers(self) -> None:
         """Wait until the tools of all MCP servers are known. The loop would wait, too, but without a word."""
-        for server in self._core.servers.servers:
+        for server in self.loop.servers.servers:
             if not server.settled.is_set():
                 self.emit(ServerAwaited(server.name))
                 await server.settled.wait()
                 self.emit(ServerAwaited(server.name, over=True))
         self._report_servers()
 
-    async def _run_loop(
-        self,
-        translator: EventTranslator,
-        content: str | Sequence[UserContent] | None,
-        history: list[ModelMessage],
-    ) -> None:
+    async def _run_loop(self, content: str | Sequence[UserContent] | None, history: list[ModelMessage]) -> None:
         """Run the agent once: with a message of the user, or without, to go on with the history."""
-        core = self._core
         model = self._model.model
-        stream = core.loop.agent.run_stream_events(
+        stream = self.loop.agent.run_stream_events(
             content,
             message_history=history,
             model=model,
-            model_settings=core.retries.make_settings(model),
+            model_settings=self.loop.retries.make_settings(model),
             instructions=self._instructions,
-            conversation_id=self._conversation.id,
+            conversation_id=self.conversation.id,
             usage_limits=UsageLimits(request_limit=_MAX_MODEL_CALLS),
+            deps=self,
         )
         run = None
         try:
@@ -269,7 +323,7 @@ class Exchange:
                 async for framework_event in run:
                     if not isinstance(framework_event, PartDeltaEvent):  # not in the middle of a text
                         self._report_servers()
-                    for event in translator.translate(framework_event):
+                    for event in self._translator.translate(framework_event):
                         self.emit(event)
                     # The last message may still grow. It is saved when the next one has begun, or at the end. A piece
                     # of text begins none, and there are thousands of them.
@@ -278,7 +332,7 @@ class Exchange:
         except Exception:
             # An answer that broke off before a word of it was shown is not kept: the call may be made again.
             messages = _messages_of(run)
-            if not translator.answer and not self._has_arrived:
+            if not self._translator.answer and not self._has_arrived:
                 messages = _drop_response(messages)
             self._save(messages[self._first :])
             raise
@@ -288,7 +342,7 @@ class Exchange:
         self._save(_messages_of(run)[self._first :])
 
     def _plan_retry(self, error: Exception) -> PlannedRetry | None:
-        retries = self._core.retries
+        retries = self.loop.retries
         if self._is_silent(error):  # nothing came, and nothing says why
             is_first = self._failures == 1 and retries.attempts > 0
             return PlannedRetry("The provider ended its answer before it began", 1.0, 1) if is_first else None
@@ -296,7 +350,6 @@ class Exchange:
 
     async def _recover(self, error: Exception) -> bool:
         """Prepare another try of the model call that failed, and return True if there is one."""
-        assert self._translator is not None
         if self._translator.answer:
             return False  # a part of the answer was shown, and another try would begin it anew
         if is_too_long(error):
@@ -306,7 +359,7 @@ class Exchange:
         if planned is None:
             return False
         self.emit(Retrying(planned.reason, planned.seconds, self._failures, planned.of))
-        await self._core.retries.wait(planned.seconds)
+        await self.loop.retries.wait(planned.seconds)
         return True
 
     async def _shrink(self) -> bool:
@@ -314,13 +367,12 @@ class Exchange:
         if self._is_shrunk:
             return False
         self._is_shrunk = True
-        core = self._core
-        messages = self._conversation.messages
-        size = count_messages(messages, core.shelf.counter)
-        result = await core.shorten(messages, room=Room(int(size * _SHRUNK), int(size * _SHRUNK)))
+        messages = self.conversation.messages
+        size = int(count_messages(messages, self.loop.window.counter) * _SHRUNK)
+        result = await shorten(self.conversation, messages, self._model, self.loop.window, room=Room(size, size))
         if not result.is_shorter:
             return False
-        self._report(describe_compaction(result))
+        self.report(describe_compaction(result))
         self._replace(result.messages)
         return True
 
@@ -331,214 +383,143 @@ class Exchange:
     def _save(self, messages: list[Any]) -> None:
         fresh = messages[self._saved :]
         self._saved += len(fresh)
-        self._report(self._conversation.add(fresh))
+        self.report(self.conversation.add(fresh))
 
     def _cut_short(self) -> None:
         if not self._saved:
-            self._report(self._conversation.add_prompt(self._message))
-        self._report(self._conversation.settle(self._answer_text()))
+            self.report(self.conversation.add([make_prompt(self._message)]))
+        self.report(self.conversation.settle(self._answer_text()))
 
     def _leave_out_images(self) -> None:
         """Take the images of this message out of the conversation, so that the next message does not fail, too."""
         images = [attachment.image for attachment in self._attachments if attachment.image is not None]
         if images:
-            self._report("The images are left out of the conversation from now on: the provider refused the message.")
-            self._replace(leave_out_images(self._conversation.messages, images))
+            self.report("The images are left out of the conversation from now on: the provider refused the message.")
+            self._replace(leave_out_images(self.conversation.messages, images))
 
     def _answer_text(self) -> str:
-        return "".join(self._translator.answer) if self._translator else ""
+        return "".join(self._translator.answer)
 
-    # -- the window ---------------------------------------------------------------------------------------------------
+    # -- each call of the model ---------------------------------------------------------------------------------------
 
     async def make_room(self, messages: Sequence[ModelMessage]) -> list[ModelMessage] | None:
         """Return the messages of the run in a shorter form if they fill the window, or else None.
 
         The saved conversation is replaced, too. If nothing makes them fit, the user learns what does, once in a turn.
         """
-        core = self._core
         self._has_arrived = False
-        context = measure_context(core, messages, by_skill=False)
+        window = self.loop.window
+        context = window.measure(self.conversation, self._model, messages, by_skill=False)
         if not context.is_full or self._is_explained:
             return None
 
-        result = await core.shorten(messages, room=context.room)
+        result = await shorten(self.conversation, messages, self._model, window, room=context.room)
         if not result.fits:
             self._is_explained = True
-            self._report(explain_full(measure_context(core, result.messages), core.model.name))
+            self.report(explain_full(window.measure(self.conversation, self._model, result.messages), self._model.name))
         if not result.is_shorter:
             return None
-        self._report(describe_compaction(result))
+        self.report(describe_compaction(result))
         self._replace(result.messages)
         return result.messages
 
     def _replace(self, messages: list[ModelMessage]) -> None:
         """Save a shortened history, with all messages of this turn so far."""
         try:
-            self._conversation.replace(messages)
+            self.conversation.replace(messages)
         except SessionError as error:  # it is replaced in memory
-            self._report(str(error))
+            self.report(str(error))
         self._first = 0
         self._saved = len(messages)
 
-    # -- the prompt ---------------------------------------------------------------------------------------------------
-
-    def make_skill_prompt(self, turn: Turn, name: str, arguments: str) -> Prompt:
-        """Return the text of the skill that the user invoked, with the arguments."""
-        core = self._core
-        try:
-            skill = core.shelf.catalog.find(name).descriptor
-        except SkillNotFoundError:
-            reason = explain_unavailable(core.shelf, name, "/skills")
-            if reason:
-                raise reason from None
-            raise
-        if not skill.user_invocable:
-            raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
-
-        self.emit(SkillInvoked(skill.name, arguments))
-        if skill.runs_apart:
-            turn.invoked.add(skill.name)
-            return Prompt(arguments, side_skill=name)
-        self._model = core.find_model_for(skill, self.emit)
-        return Prompt(apply_message(skill, turn.load(name, by="user").text, arguments, reach=name))
-
-    # -- for the gate -------------------------------------------------------------------------------------------------
-
-    @property
-    def policy(self) -> Policy:
-        return self._core.policy
-
-    @property
-    def confinement(self) -> Confinement:
-        return self._core.confinement
-
-    @property
-    def scripts(self) -> ScriptRuns:
-        return self._core.scripts
-
-    async def ask(self, approval: Approval) -> Answer | None:
-        """Return the user's answer, or None if there is no way to ask."""
-        if self._core.approve is None:
-            return None
-        return await self._core.approve(approval)
-
-    def keep_rule(self, rule: Rule) -> None:
-        """Make a rule of the user's answer. The call goes on even if the rule cannot be stored."""
-        rules = self._core.policy.rules
-        assert rules is not None
-        try:
-            rules.add(rule)
-        except SettingsError as error:
-            self._report(f"The call was allowed, but the rule was not kept: {error}")
-
-    def unreviewed_files(self, command: str) -> tuple[UnreviewedFile, ...]:
-        """Return the skills' files that a command mentions and that the user has not approved as they are now."""
-        return self._core.skills.unreviewed_files(command)
-
-    @asynccontextmanager
-    async def recording(self, change: Change | None = None) -> AsyncIterator[None]:
-        """Keep what a tool changes while the block runs: one file, or whatever a command changes."""
-        checkpoints = self._core.checkpoints
-        if checkpoints is None:
-            yield
-            return
-        try:
-            if change is None:
-                await to_thread.run_sync(checkpoints.before_command)
-            else:
-                await to_thread.run_sync(checkpoints.before_write, change.parts, change.new.encode())
-            yield
-        finally:
-            if change is None:
-                await to_thread.run_sync(checkpoints.after_command)
-            else:
-                await to_thread.run_sync(checkpoints.after_write, change.parts)
-
-    def begin_hold(self) -> AgentHolds:
-        """Hold back what the agent changes in repositories of the user's own. Raises TrustError."""
-        return self._core.skills.begin_hold()
-
-    def is_reviewed(self, path: str) -> bool:
-        return self._core.skills.is_reviewed(path)
-
-    def report_write(self, call: str, path: str, diff: str, *, confirmed: bool) -> None:
-        """Report a file that a tool has written. `confirmed`: the user said yes to this very change."""
-        self.emit(FileWritten(call, path, diff, confirmed))
-
-    def record_write(self, change: Change, is_seen: bool) -> str:
-        """Update the shelf after a write. Return what the model should know about it."""
-        assert self._turn is not None
-        write = self._core.skills.record_write(self._turn, change, is_seen)
-        self._report_reload(write.delta)
-        return write.note
-
-    def redirect_load(self, arguments: dict[str, Any]) -> str | None:
-        """Return what the model should do instead of loading a skill that runs apart; None for any other load."""
-        name = arguments.get("skill_name")
-        skill = self._core.shelf.catalog.get(name) if isinstance(name, str) else None
-        if skill is None or arguments.get("reference") or not skill.runs_apart:
-            return None
-        if self._turn is not None and is_for_user_only(skill.name, self._turn):
-            return None
-        return (
-            f"The skill {skill.name!r} runs in a conversation of its own. Call {RUN_SKILL}(skill_name, task) with the "
-            "whole task: it sees nothing of this conversation, and its result is what you get."
-        )
-
-    def report_output(self, call: str, text: str) -> None:
-        """Report output of a command that is running."""
-        self.emit(ToolOutput(call, text))
-
-    def deny_reference(self, skill: str, reference: str, reason: str) -> None:
-        self.emit(ReferenceDenied(skill, reference, reason))
-
     def record_response(self, response: ModelResponse) -> None:
-        """Add a response to the session's usage, and report it."""
+        """Add a response to the conversation's usage, and report it."""
         usage = usage_of(response)
-        self._core.spent += usage
+        self.conversation.spent += usage
         self.emit(usage)
         self._has_arrived = True
         self._failures = 0
         was_empty = self._is_empty
         self._is_empty = not any(_says_something(part) for part in response.parts)
         if self._is_empty and not was_empty:
-            self._report("The model sent an empty answer. It is asked once more.")
+            self.report("The model sent an empty answer. It is asked once more.")
         if response.provider_name and not _has_end(response):
-            self._report(
+            self.report(
                 "The answer may be cut short: the provider did not say that it was complete. What arrived is kept; "
                 'say "go on" to continue.'
             )
 
     # -- reports ------------------------------------------------------------------------------------------------------
 
+    def report(self, problem: str) -> None:
+        """Tell the user something, unless there is nothing to tell."""
+        if problem:
+            self.emit(Notice(problem))
+
+    def report_reload(self, delta: Delta) -> None:
+        """Tell the user which skills have changed."""
+        if delta:
+            self.emit(SkillsReloaded(delta.added, delta.changed, delta.removed))
+
     def _report_loads(self) -> None:
-        assert self._translator is not None
         for event in self._translator.new_loads():
             self.emit(event)
 
     def _report_servers(self) -> None:
-        for notice in self._core.servers.take_notices():
-            self._report(notice)
-
-    def _report_reload(self, delta: Delta) -> None:
-        if delta:
-            self.emit(SkillsReloaded(delta.added, delta.changed, delta.removed))
-
-    def _report(self, problem: str) -> None:
-        if problem:
-            self.emit(Notice(problem))
+        for notice in self.loop.servers.take_notices():
+            self.report(notice)
 
 
-def describe_compaction(result: Compacted) -> str:
-    """Say what made the conversation shorter, and by how much."""
-    changes: list[str] = []
-    if result.trimmed:
-        changes.append(f"{count_noun(result.trimmed, 'long tool result')} cut")
-    if result.summary:
-        changes.append("a summary in place of the older messages")
-    sentence = f"The conversation was shortened from {result.before:,} to {result.after:,} tokens"
-    details = f" ({', '.join(changes)})" if changes else ""
-    return f"{sentence}{details}. {result.problem}".rstrip()
+class _SideExchange(Exchange):
+    """A task and its result, in a conversation of its own: a skill with `context: fork` runs in one.
+
+    Its tools are the agent's, under the same gate and policy. Its events carry the name of the skill.
+    """
+
+    is_side = True
+    _instructions = _SIDE_INSTRUCTIONS
+
+    def __init__(self, parent: Exchange, skill: SkillDescriptor, model: ChosenModel) -> None:
+        conversation = Conversation()
+        conversation.invoked = parent.turn.invoked
+        super().__init__(parent.loop, conversation, model, self._emit_marked)
+        self._skill = skill
+        self._emit_outside = parent.emit
+
+    async def run_task(self, reach: str, task: str, by: Requester) -> str:
+        """Follow the skill with this task, and return the result."""
+        with use_turn(self.turn):
+            loaded = await to_thread.run_sync(lambda: self.turn.load(reach, by=by))
+            self._report_loads()
+            await self._run_model(apply_message(self._skill, loaded.text, task, reach=reach))
+            self._report_loads()
+        return self._answer_text() or _NO_RESULT
+
+    def _emit_marked(self, event: Event) -> None:
+        """Pass an event on with the name of the skill. The words on the way are in the transcript alone."""
+        if not isinstance(event, Text | Thinking):
+            self._emit_outside(replace(event, side=self._skill.name))
+
+
+class ModelCalls(AbstractCapability[Exchange]):
+    """Makes room in the window before each call of the model, even in the middle of a turn, and records its answer."""
+
+    id = "skillshelf_model_calls"
+
+    async def before_model_request(
+        self, ctx: RunContext[Exchange], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        shorter = await ctx.deps.make_room(ctx.messages)
+        if shorter is None:
+            return request_context
+        ctx.messages[:] = shorter
+        return replace(request_context, messages=list(shorter))
+
+    async def after_model_request(
+        self, ctx: RunContext[Exchange], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        ctx.deps.record_response(response)
+        return response
 
 
 def _says_something(part: object) -> bool:

@@ -1,41 +1,37 @@
-"""The loop: a pydantic-ai agent with the workspace's tools, the gate in front of them, and the shelf."""
+"""Put the loop together: a pydantic-ai agent with the workspace's tools, the gate in front of them, and the shelf."""
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent
 from pydantic_ai.agent import AgentRetries
 from pydantic_ai.capabilities import AbstractCapability, Caching
-from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from pydantic_ai_harness.shell import Shell
 
+from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._commands import ConfinedWorkspace
+from skillshelf.agent._exchange import Exchange, Loop, ModelCalls
+from skillshelf.agent._gate import Gate
 from skillshelf.agent._processes import StreamingWorkspace
+from skillshelf.agent._retries import Retries
+from skillshelf.agent._scripts import Scripts
+from skillshelf.agent._side import SideTool
+from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import SHELL
+from skillshelf.agent._window import Window
+from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.rules import rules_file
-from skillshelf.agent.scripts import ScriptTool
 from skillshelf.agent.servers import ServerToolset, ToolServers
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.settings import settings_file
 from skillshelf.text import quote_for_model
-from skillshelf.tokens import Counter
-
-if TYPE_CHECKING:
-    from skillshelf.adapters.pydantic_ai import Skills
-    from skillshelf.agent._exchange import Exchange
-    from skillshelf.agent._gate import Gate
-    from skillshelf.agent._side import SideTool
-    from skillshelf.agent._withheld import WithheldTools
 
 _INSTRUCTIONS = """\
 You are a coding agent in a terminal. You work in the folder {root}: file tools take paths inside it, and commands
@@ -56,39 +52,6 @@ _BUDGETS = AgentRetries(tools=_TOOL_RETRIES, output=_ANSWER_RETRIES)
 _COMMAND_SECONDS = 120.0
 
 
-class ToolCount(NamedTuple):
-    tools: tuple[ToolDefinition, ...]
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """An agent, and the parts of each of its requests that are always the same."""
-
-    agent: Agent[None, str]
-    instructions: str
-    list_tools: Callable[[], tuple[ToolDefinition, ...]] = tuple
-    """Returns all tools, including those that the policy withholds."""
-    withheld: WithheldTools | None = None
-    _counts: dict[Counter, ToolCount] = field(default_factory=dict)
-
-    @property
-    def tools(self) -> tuple[ToolDefinition, ...]:
-        """The tools that the model gets now."""
-        tools = self.list_tools()
-        return self.withheld.leave_out(tools) if self.withheld else tools
-
-    def count_tools(self, counter: Counter) -> int:
-        """Return the tokens of the tools. They are counted when they change, because every model call asks for them."""
-        tools = self.tools
-        last = self._counts.get(counter)
-        if last is None or last.tools != tools:
-            texts = [json.dumps([tool.name, tool.description, tool.parameters_json_schema]) for tool in tools]
-            last = ToolCount(tools, sum(map(counter, texts)))
-            self._counts[counter] = last
-        return last.tokens
-
-
 def make_file_access(root: str) -> FileAccess:
     """Return the reach of the file tools in a workspace. They cannot read or change settings, policy and trust."""
     # The files by themselves too: each may be a link into a folder of dotfiles.
@@ -96,65 +59,60 @@ def make_file_access(root: str) -> FileAccess:
     return FileAccess(root, [os.path.realpath(path) for path in own if path])
 
 
-def make_tool_loop(
+def make_loop(
     access: FileAccess,
+    skills: WorkspaceSkills,
+    capability: Skills,
     *,
     gate: Gate,
-    window: KeepInWindow,
-    skills: Skills,
-    scripts: ScriptTool,
-    side: SideTool,
+    scripts: Scripts,
     servers: ToolServers,
-    guidance: Callable[[], str],
+    retries: Retries,
+    checkpoints: Checkpoints | None,
     sandbox: bool,
-    withheld: WithheldTools,
 ) -> Loop:
-    """Return the loop for a model that can call tools.
-
-    `guidance` returns the project's own instructions. With `sandbox`, commands are confined if possible.
-    """
+    """Return the loop of an agent. With `sandbox`, commands are confined if possible."""
     root = access.root
     files = FileTools(access)
-
-    shell = _make_shell()
+    side = SideTool(skills.shelf)
     remote = ServerToolset(servers)
+    shell = _make_shell()
+    fixed_tools: list[ToolDefinition] = []
+    for toolset in (files.toolset, shell.get_toolset(), capability.get_toolset()):
+        if isinstance(toolset, FunctionToolset):
+            fixed_tools += [tool.tool_def for tool in toolset.tools.values()]
+
+    def list_tools() -> tuple[ToolDefinition, ...]:
+        return (*fixed_tools, *scripts.definitions, *side.definitions, *remote.definitions())
+
+    async def project_instructions() -> str | None:  # otherwise, pydantic-ai would call it in a thread
+        if not skills.guidance.strip():
+            return None
+        return f"The project's own instructions, from its AGENTS.md or CLAUDE.md:\n\n{skills.guidance}"
+
+    async def policy_instructions() -> str | None:
+        return gate.describe_withheld(list_tools()) or None
+
+    instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
     capabilities: list[AbstractCapability[Any]] = [
         ConfinedWorkspace(root) if sandbox else StreamingWorkspace(root),
         shell,
         RepairToolArguments(),
         Caching(),
-        window,
-        skills,
+        ModelCalls(),
+        capability,
         gate,
     ]
-
-    instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
-
-    async def project_instructions() -> str | None:  # otherwise, pydantic-ai would call it in a thread
-        text = guidance()
-        if not text.strip():
-            return None
-        return f"The project's own instructions, from its AGENTS.md or CLAUDE.md:\n\n{text}"
-
-    async def policy_instructions() -> str | None:
-        return withheld.describe(list_tools()) or None
-
-    tools: list[ToolDefinition] = []
-    for toolset in (files.toolset, shell.get_toolset(), skills.get_toolset()):
-        if isinstance(toolset, FunctionToolset):
-            tools += [tool.tool_def for tool in toolset.tools.values()]
-
-    def list_tools() -> tuple[ToolDefinition, ...]:
-        return (*tools, *scripts.definitions, *side.definitions, *remote.definitions())
-
     agent = Agent(
+        deps_type=Exchange,
         instructions=[instructions, policy_instructions, project_instructions],
         # As toolsets and not as capabilities: each event of a run passes through every capability.
         toolsets=[files.toolset, scripts.toolset, side.toolset, remote],
         capabilities=capabilities,
         retries=_BUDGETS,
     )
-    return Loop(agent, instructions, list_tools, withheld)
+    window = Window(instructions, skills, capability, list_tools=list_tools, leave_out=gate.leave_out_withheld)
+    return Loop(agent, window, skills, servers, retries, checkpoints)
 
 
 @cache
@@ -165,22 +123,3 @@ def _make_shell() -> Shell[None]:
     """
     # No command is denied by its name, which a shell can spell in many ways. The user decides on each command.
     return Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)
-
-
-class KeepInWindow(AbstractCapability[Any]):
-    """Makes room in the model's window before each of its calls, even in the middle of a turn."""
-
-    id = "skillshelf_window"
-
-    def __init__(self, get_exchange: Callable[[], Exchange]) -> None:
-        """`get_exchange` returns the exchange in progress."""
-        self._get_exchange = get_exchange
-
-    async def before_model_request(
-        self, ctx: RunContext[Any], request_context: ModelRequestContext
-    ) -> ModelRequestContext:
-        shorter = await self._get_exchange().make_room(ctx.messages)
-        if shorter is None:
-            return request_context
-        ctx.messages[:] = shorter
-        return replace(request_context, messages=list(shorter))

@@ -232,12 +232,11 @@ class WorkspaceSkills:
 
         return self.shelf.watch(collect)
 
-    def open_turn(self, last: Turn | None) -> tuple[Turn, Delta]:
-        """Open the turn after the last one. Return it with everything that changed on disk."""
+    def reload_for_turn(self) -> Delta:
+        """Bring the shelf up to date. Return everything that changed since the last turn."""
         watched = self._watched
         self._watched = Delta()
-        delta = _combine(watched, self.reload())
-        return Turn(self.shelf, last.invoked if last else ()), delta
+        return _combine(watched, self.reload())
 
     def reload(self) -> Delta:
         """Bring the shelf up to date with the disk, unless the skills are frozen."""

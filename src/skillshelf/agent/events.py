@@ -185,6 +185,9 @@ class Usage(BaseEvent):
         return Usage(self.input + other.input, self.output + other.output, self.cached + other.cached, cost)
 
 
+NOTHING_SPENT = Usage(0, 0, cost=0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Notice(BaseEvent):
     """Something the user should know. The turn goes on."""

@@ -149,41 +149,43 @@ def _open_agent(
 
     If more than one session could be continued, `choose_session` asks for one. Without it, the latest is taken.
     """
-    from skillshelf.agent import AgentCore, Policy, RuleBook, resolve
+    from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
     from skillshelf.agent.sessions import Sessions
     from skillshelf.trust import Trust
 
     problems: list[str] = []
     servers = _choose_servers(args, workspace, problems)
+    model = resolve(settings)
     rules = RuleBook(workspace.root, folder=workspace.folder)
     unconfirmed = sum(not rule.confirmed for rule in rules.list())
     if unconfirmed:
         problems.append(
             f"Not in force until you confirm: {count_noun(unconfirmed, 'approval rule')}. See /approve rules."
         )
-    core = AgentCore(
-        resolve(settings),
-        policy=Policy(settings.policy, rules=rules),
-        disclosure=settings.disclosure,
-        budget=settings.budget,
-        sandbox=not args.no_sandbox,
-        skills=attached,
-        servers=servers,
-    )
     trust = None
     if not args.trust_workspace:
         trust = Trust.open()
         problems.extend(trust.problems)
     with keep_output_clean():
-        core.load_skills(
+        skills = WorkspaceSkills(
             workspace,
-            trust=trust,
-            sessions=Sessions(workspace.folder),
-            frozen=args.frozen,
+            attached,
+            trust,
+            args.frozen,
             packages=settings.packages,
             entry_points=True,
             choices=load_choices(),
         )
+    core = AgentCore(
+        model,
+        skills,
+        policy=Policy(settings.policy, rules=rules),
+        disclosure=settings.disclosure,
+        budget=settings.budget,
+        sandbox=not args.no_sandbox,
+        sessions=Sessions(workspace.folder),
+        servers=servers,
+    )
     problems.extend(_find_misfit(core))
     problems.extend(_resume(core, args, choose_session))
     for problem in problems:

@@ -17,8 +17,8 @@ from pydantic_ai.exceptions import (
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries
-from skillshelf.agent.events import Event, Failed, Finished
+from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills
+from skillshelf.agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
     PolicyError,
@@ -85,18 +85,27 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     code_sources = [make_code_source(case.code_skills)] if case.code_skills else []
     # The engine makes its own retries, for all trials together.
     chosen = replace(model, model=observed)
-    core = AgentCore(chosen, policy=Policy(case.policy), retries=Retries(attempts=0))  # type: ignore[arg-type]
-    if case.should_trigger is not None or any(map(is_skill_loaded, case.checks)):
-        core.disclosure = "catalog"  # a skill that is listed in full need not be loaded
+    is_load_checked = case.should_trigger is not None or any(map(is_skill_loaded, case.checks))
 
     record = _Record()
+    spent = NOTHING_SPENT
     with temporary_folder() as root:
         try:
             # Not in a thread: a change of threads takes longer than most workspaces do.
             before = make_workspace(root, case)
-            core.load_skills(root, shelf=Shelf([*code_sources, DirectorySource(root, "project", cache=False)]))
-            async with asyncio.timeout(seconds):
-                await _take_turns(core, root, case, record)
+            core = AgentCore(
+                chosen,
+                WorkspaceSkills(root, Shelf([*code_sources, DirectorySource(root, "project", cache=False)])),
+                policy=Policy(case.policy),  # type: ignore[arg-type]
+                retries=Retries(attempts=0),
+                # A skill that is listed in full need not be loaded.
+                disclosure="catalog" if is_load_checked else "auto",
+            )
+            try:
+                async with asyncio.timeout(seconds):
+                    await _take_turns(core, root, case, record)
+            finally:
+                spent = core.conversation.spent
             await _examine_workspace(root, case, before, record)
         except TimeoutError:
             record.error = f"The trial took longer than {seconds:g} seconds; --timeout gives it more"
@@ -110,7 +119,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
         systems=tuple(observed.systems),
         files=record.files,
         removed=record.removed,
-        usage=core.spent,
+        usage=spent,
         seconds=round(time.monotonic() - start, 3),
         error=failure.message if failure else record.error,
         unrecorded=failure is not None and failure.code == error_code(NotRecordedError),

@@ -359,5 +359,5 @@ async def _restart_server(face: ChatFace, name: str) -> None:
 
 def _set_policy(face: ChatFace, mode: str) -> None:
     if mode.strip():
-        face.core.policy.set(mode.strip())
+        face.core.gate.policy.set(mode.strip())
     face.print(*view_policy(face.core))

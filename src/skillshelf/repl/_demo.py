@@ -180,9 +180,7 @@ class _DemoChat(TerminalChat):
     ) -> None:
         def open_terminal(footer: Footer) -> Terminal:
             model = ChosenModel(_PacedModel(pace), "scripted", _WINDOW)
-            core = AgentCore(model)
-            core.load_skills(workspace)
-            return _DemoTerminal(core, console, footer, keyboard, pace, observe)
+            return _DemoTerminal(AgentCore(model, workspace), console, footer, keyboard, pace, observe)
 
         super().__init__(open_terminal, keyboard)
         self._pace = pace

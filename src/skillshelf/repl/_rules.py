@@ -46,7 +46,7 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
 
 def _list(face: ChatFace, _: str) -> None:
     book = _get_book(face)
-    face.print(view_rules(book.list(), is_sandboxed=face.core.confined))
+    face.print(view_rules(book.list(), is_sandboxed=bool(face.core.confinement)))
     if book.problem:
         face.print(Text(f"The rules read last stay in force. {book.problem}", "red"))
     if book.is_in_workspace:
@@ -86,7 +86,7 @@ def _explain_prefix(face: ChatFace, rule: Rule) -> Sequence[Text]:
     if not rule.allows_prefix:
         return ()
     words = rule.command.strip().removesuffix("*").strip()
-    limit = "only the sandbox limits it" if face.core.confined else PREFIX_NEEDS_SANDBOX
+    limit = "only the sandbox limits it" if bool(face.core.confinement) else PREFIX_NEEDS_SANDBOX
     return [Text(f"It allows whatever {words} can do with further words: {limit}.", "yellow")]
 
 
@@ -154,7 +154,7 @@ def _choose_rule(face: ChatFace, typed: str) -> Rule:
 
 
 def _get_book(face: ChatFace) -> RuleBook:
-    book = face.core.policy.rules
+    book = face.core.gate.policy.rules
     if book is None:
         raise SettingsError("There are no rules in this chat.")
     return book

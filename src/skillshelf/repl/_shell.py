@@ -66,7 +66,7 @@ async def run_shell_line(face: ChatFace, line: ShellLine) -> None:
         finally:
             output.finish()
             if not line.is_private:
-                face.core.attach(attach_command(line.command, output.text, outcome))
+                face.core.conversation.attach(attach_command(line.command, output.text, outcome))
 
     note = outcome if line.is_private else f"{outcome} · the model gets it with your next message"
     face.print(Text(note, "dim"))

@@ -45,8 +45,8 @@ class Terminal:
         self.settings = settings
         self.console = console
         self.footer = footer
-        core.approve = self.approve
-        core.ask_variable = self.ask_variable
+        core.gate.approve = self.approve
+        core.scripts.ask_variable = self.ask_variable
 
         self.screen = Screen(console)
         self.commands = make_commands(self)
@@ -225,7 +225,7 @@ class Terminal:
 
     def _change_policy(self) -> None:
         """Go on to the next policy, as other agents do at Shift+Tab. The status line names it."""
-        policy = self.core.policy
+        policy = self.core.gate.policy
         position = _POLICIES_IN_TURN.index(policy.mode) + 1 if policy.mode in _POLICIES_IN_TURN else 0
         policy.set(_POLICIES_IN_TURN[position % len(_POLICIES_IN_TURN)])
         self.footer.redraw()

@@ -121,15 +121,15 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     """Return what may be done without asking, and what the user allowed for this session."""
-    lines: list[RenderableType] = [f"Policy: {core.policy.mode}.", Text(f"A command: {core.confinement.summary}")]
+    lines: list[RenderableType] = [f"Policy: {core.gate.policy.mode}.", Text(f"A command: {core.confinement.summary}")]
     withheld = core.withheld_tools
     if withheld:
         names = clean_line(", ".join(withheld))
         lines.append(Text(f"Blocked by the policy, so the model is not offered them: {cut_words(names, 400)}"))
-    if core.policy.always:
+    if core.gate.policy.always:
         lines.append("Always allowed in this session:")
-        lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.policy.always)]
-    rules = core.policy.rules.list() if core.policy.rules else []
+        lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.gate.policy.always)]
+    rules = core.gate.policy.rules.list() if core.gate.policy.rules else []
     if rules:
         lines.append(f"{count_noun(len(rules), 'rule')}: /approve rules lists them.")
     return lines
@@ -261,7 +261,7 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
         "model": cut(clean_line(core.model.name), 40),
         "context": f"context {_format_filled(core)}",
         "spent": _format_spent(core),
-        "policy": core.policy.mode,
+        "policy": core.gate.policy.mode,
         "skills": count_skills(core),
     }
     # If there is no room for all of them, these go first.
@@ -290,7 +290,7 @@ def _format_filled(core: AgentCore) -> str:
 
 
 def _format_spent(core: AgentCore) -> str:
-    spent = core.spent
+    spent = core.conversation.spent
     if spent.cost:
         return f"${spent.cost:.4f}"
     # Nothing was spent yet, or the price of some call is unknown.

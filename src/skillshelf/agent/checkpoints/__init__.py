@@ -3,19 +3,14 @@
 See `docs/adr/0013-checkpoints.md` for what is covered and what is not.
 """
 
-from skillshelf.agent.checkpoints._base import BaseLimits
-from skillshelf.agent.checkpoints._checkpoints import ChangedFile, CheckpointLimits, Checkpoints, Undone
+from skillshelf.agent.checkpoints._checkpoints import ChangedFile, Checkpoints, Undone
 from skillshelf.agent.checkpoints._restore import LeftFile
 from skillshelf.agent.checkpoints._states import FileState
-from skillshelf.agent.checkpoints._store import StoreLimits
 
 __all__ = [
-    "BaseLimits",
     "ChangedFile",
-    "CheckpointLimits",
     "Checkpoints",
     "FileState",
     "LeftFile",
-    "StoreLimits",
     "Undone",
 ]

@@ -10,13 +10,12 @@ import os
 import secrets
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._states import (
     ABSENT_STATE,
     BLOCKED_STATE,
-    MAX_FILE_BYTES,
     FileState,
     Look,
     look_at,
@@ -28,17 +27,6 @@ from skillshelf.files import hash_content, make_private_folders, read_at, system
 
 _MAX_NAMED = 10
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-@dataclass(frozen=True, slots=True)
-class BaseLimits:
-    """How much is copied, and how fast."""
-
-    file_bytes: int = MAX_FILE_BYTES
-    total_bytes: int = 256 * 1024 * 1024
-    """Of all files together. Those modified last come first."""
-    files_at_once: int = 20_000
-    """How many files one command waits for, the first time about a second. The others are copied before later ones."""
 
 
 class Known(NamedTuple):
@@ -100,9 +88,8 @@ class ContentFile:
 class BaseCopy:
     """The covered files of a workspace as they were at the last sweep, with the contents of most of them."""
 
-    def __init__(self, root: str, folder: str, limits: BaseLimits | None = None) -> None:
+    def __init__(self, root: str, folder: str) -> None:
         """`folder`: where the contents are, outside the workspace."""
-        self.limits = limits or BaseLimits()
         self.problem = ""
         """Why the last sweep is not all that it should be; empty if it is."""
         self._reported_unread: set[str] = set()
@@ -205,14 +192,14 @@ class BaseCopy:
         return FileState(kind="file", mode=seen.mode, size=seen.size, digest=entry.digest, stamp=stamp)
 
     def _copy(self, missing: list[str]) -> None:
-        if self._contents and self._contents.size > 2 * self.limits.total_bytes:
+        if self._contents and self._contents.size > 2 * _limits.COPIED_BYTES:
             # Mostly old versions by now. The files are copied again, a part before each command.
             self._contents.close()
             self._contents = None
             self._known = {path: Known(entry.seen, "") for path, entry in self._known.items()}
 
-        room = self.limits.total_bytes - sum(entry.seen.size for entry in self._known.values() if entry.digest)
-        for path in missing[: self.limits.files_at_once]:
+        room = _limits.COPIED_BYTES - sum(entry.seen.size for entry in self._known.values() if entry.digest)
+        for path in missing[: _limits.FILES_AT_ONCE]:
             seen = self._known[path].seen
             if seen.size > min(room, self._limit_for(path)):
                 continue
@@ -239,4 +226,4 @@ class BaseCopy:
 
     def _limit_for(self, path: str) -> int:
         """Return how many bytes of a file may be copied: none of one that may hold secrets."""
-        return -1 if may_hold_secrets(path) else self.limits.file_bytes
+        return -1 if may_hold_secrets(path) else _limits.FILE_BYTES

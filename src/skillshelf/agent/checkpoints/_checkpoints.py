@@ -6,21 +6,21 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from skillshelf.agent.checkpoints._base import BaseCopy, BaseLimits, ObservedChange
+from skillshelf.agent.checkpoints import _limits
+from skillshelf.agent.checkpoints._base import BaseCopy, ObservedChange
 from skillshelf.agent.checkpoints._restore import LeftFile, Restoration, restore
 from skillshelf.agent.checkpoints._states import BLOCKED_STATE, FileState, Look, look_at, may_hold_secrets
 from skillshelf.agent.checkpoints._store import (
     FileChange,
-    StoreLimits,
     TurnFiles,
     TurnRecord,
     is_same,
     load_turns,
     remove_old,
 )
-from skillshelf.agent.checkpoints._sweep import MAX_ENTRIES, TooManyFiles, sweep
+from skillshelf.agent.checkpoints._sweep import TooManyFiles, sweep
 from skillshelf.agent.filetools import FileAccess, Parts, show_path
 from skillshelf.errors import CheckpointError
 from skillshelf.files import hash_content
@@ -29,21 +29,6 @@ from skillshelf.text import clean_line, clip, count_noun
 _MAX_MESSAGE = 80
 _MAX_NAMED = 10
 _MAX_NAMED_TO_MODEL = 50
-_BATCH_BYTES = 16 * 1024 * 1024
-"""Contents are written in batches of this size, so that they never fill the memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointLimits:
-    """All limits of the checkpoints."""
-
-    base: BaseLimits = field(default_factory=BaseLimits)
-    store: StoreLimits = field(default_factory=StoreLimits)
-    entries: int = MAX_ENTRIES
-    """The most files and folders of a workspace in which changes by commands are covered."""
-    swept_twice: int = 20_000
-    """Up to this many, each command has a sweep before it, so that the user's edits between two commands of a turn are
-    not taken for changes of the second one. A larger workspace is swept before the first command of a turn only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +59,11 @@ class ChangedFile:
 class Checkpoints:
     """The checkpoints of one workspace, for one session at a time."""
 
-    def __init__(self, access: FileAccess, home: str, limits: CheckpointLimits | None = None) -> None:
+    def __init__(self, access: FileAccess, home: str) -> None:
         """`home`: the folder for the checkpoints of this workspace, outside of it."""
-        self.limits = limits or CheckpointLimits()
         self._access = access
         self._home = home
-        self._base = BaseCopy(access.root, home, self.limits.base)
+        self._base = BaseCopy(access.root, home)
         self._lock = threading.Lock()
         """Tools run in threads, and several at once."""
         self._folder = ""
@@ -154,15 +138,15 @@ class Checkpoints:
         """Keep the workspace as it is, because a command is about to run."""
         with self._lock:
             self._commands += 1
-            is_large = self._base.size > self.limits.swept_twice
+            is_large = self._base.size > _limits.SWEPT_TWICE
             if self._turn is None or self._commands > 1 or (is_large and self._is_swept):
                 return
             try:
-                self._base.refresh(sweep(self._access, max_entries=self.limits.entries))
+                self._base.refresh(sweep(self._access))
                 self._is_swept = True
             except TooManyFiles:
                 self._note(
-                    f"This folder has more than {self.limits.entries:,} files, so changes by commands cannot be taken "
+                    f"This folder has more than {_limits.ENTRIES:,} files, so changes by commands cannot be taken "
                     "back. Start the chat in a smaller folder if they should be."
                 )
             except OSError as error:
@@ -177,7 +161,7 @@ class Checkpoints:
             if turn is None or not self._is_swept:
                 return
             try:
-                observed = self._base.observe(sweep(self._access, max_entries=self.limits.entries))
+                observed = self._base.observe(sweep(self._access))
                 self._record(turn, self._list_steps(observed))
                 self._note_base_problem()
             except TooManyFiles:
@@ -199,12 +183,12 @@ class Checkpoints:
             if unkept:
                 notes.append(f"{_name_paths(unkept)}: cannot be taken back, {self._explain_limits()}.")
             with suppress(OSError):
-                remove_old(os.path.dirname(self._home), self.limits.store)
+                remove_old(os.path.dirname(self._home))
             return notes
 
     def _explain_limits(self) -> str:
-        per_file = self.limits.base.file_bytes // 1024**2
-        in_all = self.limits.base.total_bytes // 1024**2
+        per_file = _limits.FILE_BYTES // 1024**2
+        in_all = _limits.COPIED_BYTES // 1024**2
         return (
             f"since the content before was not kept (the limits are {per_file} MB for a file and {in_all} MB in all, "
             "and files that may hold secrets are never kept)"
@@ -421,7 +405,7 @@ class _Batch:
         self._changes.append(change)
         self._contents.append(content)
         self._size += len(content.data)
-        if self._size > _BATCH_BYTES:
+        if self._size > _limits.BATCH_BYTES:
             self.write()
 
     def write(self) -> None:

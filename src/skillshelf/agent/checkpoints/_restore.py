@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from skillshelf.agent.checkpoints._states import MAX_FILE_BYTES, FileState, look_at
+from skillshelf.agent.checkpoints import _limits
+from skillshelf.agent.checkpoints._states import FileState, look_at
 from skillshelf.files import (
     FileChanged,
     NotPlainFile,
@@ -132,7 +133,7 @@ def _write_file(root: str, parts: Sequence[str], current: FileState, item: Resto
         expected = ""
     elif item.expected is not None and item.expected.digest:
         expected = item.expected.digest
-    replace_below(root, parts, data, expected=expected, limit=MAX_FILE_BYTES, mode=target.mode)
+    replace_below(root, parts, data, expected=expected, limit=_limits.FILE_BYTES, mode=target.mode)
 
 
 def _leave(item: Restoration, reason: LeftReason, problem: str = "") -> Outcome:

@@ -9,11 +9,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
+from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.filetools import find_protection
 from skillshelf.files import NotPlainFile, file_stamp, hash_content, open_below, open_plain, read_at, system
-
-MAX_FILE_BYTES = 10 * 1024 * 1024
-"""The content of a larger file is not kept. It is the limit of the file tools, too."""
 
 Kind = Literal["absent", "file", "folder", "link", "other"]
 
@@ -54,7 +52,7 @@ def may_hold_secrets(path: str) -> bool:
     return any(find_protection(name) for name in path.split("/"))
 
 
-def look_at(root: str, parts: Sequence[str], *, limit: int = MAX_FILE_BYTES) -> Look:
+def look_at(root: str, parts: Sequence[str], *, limit: int = _limits.FILE_BYTES) -> Look:
     """Look at a path below `root` without following any link.
 
     Content beyond `limit` is not read; the state then has a stamp instead. Raises OSError if the folder that it lies in
@@ -69,7 +67,7 @@ def look_at(root: str, parts: Sequence[str], *, limit: int = MAX_FILE_BYTES) -> 
         return Look(BLOCKED_STATE)
 
 
-def look_in(folder: int, name: str, *, limit: int = MAX_FILE_BYTES) -> Look:
+def look_in(folder: int, name: str, *, limit: int = _limits.FILE_BYTES) -> Look:
     """Look at an entry of an open folder. Raises FileNotFoundError if it is gone."""
     info = system.stat(name, dir_fd=folder, follow_symlinks=False)
     mode = stat.S_IMODE(info.st_mode)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
+from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._states import FileState, Look
 from skillshelf.files import (
     NotPlainFile,
@@ -33,15 +34,6 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = ".jsonl"
 _CONTENTS = ".contents"
 _TURN_NAME = re.compile(r"(\d{4,9})\.jsonl")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreLimits:
-    """How much is kept. The oldest checkpoints go first, whichever session and workspace they are of."""
-
-    turns: int = 500
-    total_bytes: int = 512 * 1024 * 1024
-    days: int = 30
 
 
 class FileChange(BaseModel):
@@ -227,17 +219,17 @@ class _Stored(NamedTuple):
     base: str
 
 
-def remove_old(home: str, limits: StoreLimits) -> None:
+def remove_old(home: str) -> None:
     """Remove the oldest checkpoints of all sessions and workspaces, down to the limits. The newest always stays.
 
     Whatever cannot be removed now is tried again at the next turn that changes files.
     """
     stored = sorted(_list_stored(home), reverse=True)
-    oldest = time.time() - limits.days * 86_400
+    oldest = time.time() - _limits.KEPT_DAYS * 86_400
     total = 0
     for position, turn in enumerate(stored):
         total += turn.size
-        is_over = position >= limits.turns or total > limits.total_bytes or turn.modified < oldest
+        is_over = position >= _limits.KEPT_TURNS or total > _limits.KEPT_BYTES or turn.modified < oldest
         if is_over and position > 0:
             for ending in (_LIST, _CONTENTS):
                 with suppress(OSError):

@@ -9,13 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._states import Kind
 from skillshelf.agent.filetools import FileAccess, GitIgnore
 from skillshelf.files import TreeEntry, file_stamp, is_fresh, open_below, system, walk
 from skillshelf.sources import SKIPPED_FOLDERS
-
-MAX_ENTRIES = 200_000
-"""A larger workspace is not swept: its commands cannot be taken back. So many take about a second and a half."""
 
 _SCRATCH_PREFIX = ".skillshelf-"
 """Our own scratch files, which live for a moment."""
@@ -64,7 +62,7 @@ class Sweep:
         return path in self.skipped
 
 
-def sweep(access: FileAccess, *, max_entries: int = MAX_ENTRIES) -> Sweep:
+def sweep(access: FileAccess) -> Sweep:
     """Return the status of all covered files, links and folders below the workspace.
 
     Version control, folders of dependencies and caches, folders that a .gitignore leaves out and skillshelf's own
@@ -90,7 +88,7 @@ def sweep(access: FileAccess, *, max_entries: int = MAX_ENTRIES) -> Sweep:
                 stamp = () if entry.kind == "folder" else file_stamp(info)  # a folder's stamp changes with its content
                 mode = stat.S_IMODE(info.st_mode)
                 found.entries[entry.path] = Seen(entry.kind, mode, info.st_size, stamp, is_fresh(info, now))
-            if len(found.entries) > max_entries:
+            if len(found.entries) > _limits.ENTRIES:
                 raise TooManyFiles
     found.skipped.update(found.unread)
     return found

@@ -2,15 +2,13 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.agent.filetools._access import FileAccess, Parts, show_path
 from skillshelf.errors import FileAccessError
 from skillshelf.files import ABSENT, read_version, replace_below
-from skillshelf.text import decode_text
+from skillshelf.text import count_noun, decode_text
 
 _MAX_BYTES = 10 * 1024 * 1024
 _MAX_LINE_PAIRS = 4_000_000
@@ -40,6 +38,8 @@ class Change:
     new: str
     old_sha256: str
     """The hash of the content that is replaced; empty for a new file."""
+    result: str
+    """What the model gets when it is made."""
 
     @property
     def diff(self) -> str:
@@ -51,34 +51,16 @@ class Change:
         return diff_texts(self.old, self.new, self.shown)
 
 
-_permitted: ContextVar[Change | None] = ContextVar("skillshelf_permitted_change", default=None)
-
-
-@contextmanager
-def permit(change: Change) -> Iterator[None]:
-    """Let the write tool that is called in this block make this change and no other."""
-    token = _permitted.set(change)
-    try:
-        yield
-    finally:
-        _permitted.reset(token)
-
-
-def permitted_change() -> Change | None:
-    """Return the change that was permitted for the running call, or None if the tools have no gate before them."""
-    return _permitted.get()
-
-
 def propose_change(access: FileAccess, tool: str, arguments: dict[str, Any]) -> Change:
     """Return the change that a call of `write_file` or `edit_file` would make. Raises FileAccessError."""
     path = arguments["path"]
     if tool == "write_file":
-        return propose_write(access, path, arguments["content"])
-    pairs = collect_replacements(arguments.get("old_text"), arguments.get("new_text"), arguments.get("replacements"))
-    return propose_edit(access, path, pairs)
+        return _propose_write(access, path, arguments["content"])
+    pairs = _collect_replacements(arguments.get("old_text"), arguments.get("new_text"), arguments.get("replacements"))
+    return _propose_edit(access, path, pairs)
 
 
-def propose_write(access: FileAccess, path: str, content: str) -> Change:
+def _propose_write(access: FileAccess, path: str, content: str) -> Change:
     """Return the change that gives a file this content. Raises FileAccessError."""
     parts = access.resolve_target(path)
     _check_encodable(content)
@@ -92,10 +74,11 @@ def propose_write(access: FileAccess, path: str, content: str) -> Change:
         old=decode_text(version.data),
         new=content,
         old_sha256=version.sha256,
+        result=f"Wrote {len(content)} chars ({count_noun(_count_lines(content), 'line')}) to {path}.",
     )
 
 
-def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacement]) -> Change:
+def _propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacement]) -> Change:
     """Return the change that makes these replacements in a file. Raises FileAccessError."""
     parts = access.resolve_target(path)
     with access.explain(path, parts):
@@ -116,6 +99,7 @@ def propose_edit(access: FileAccess, path: str, replacements: Sequence[Replaceme
         old=old,
         new=new,
         old_sha256=version.sha256,
+        result=f"Edited {path}.",
     )
 
 
@@ -128,7 +112,7 @@ def apply_change(access: FileAccess, change: Change) -> None:
         replace_below(access.root, change.parts, change.new.encode(), expected=change.old_sha256, limit=_MAX_BYTES)
 
 
-def collect_replacements(
+def _collect_replacements(
     old_text: str | None, new_text: str | None, replacements: Sequence[Replacement] | None
 ) -> Sequence[Replacement]:
     """Return the replacements of a call, which come as one pair or as a list. Raises FileAccessError."""
@@ -161,6 +145,11 @@ def _replace_all(text: str, replacements: Sequence[Replacement], path: str) -> s
             )
         text = text.replace(old_text, replacement.new_text)
     return text
+
+
+def _count_lines(text: str) -> int:
+    lines = text.count("\n")
+    return lines if text.endswith("\n") or not text else lines + 1
 
 
 def _check_encodable(text: str) -> None:

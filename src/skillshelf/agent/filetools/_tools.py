@@ -9,24 +9,16 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.toolsets import FunctionToolset
 
-from skillshelf.agent._tool_schemas import make_tool
+from skillshelf.agent._own_tools import make_tool
 from skillshelf.agent.filetools import _finding
 from skillshelf.agent.filetools._access import FileAccess
-from skillshelf.agent.filetools._changes import (
-    Replacement,
-    apply_change,
-    collect_replacements,
-    permitted_change,
-    propose_edit,
-    propose_write,
-)
+from skillshelf.agent.filetools._changes import Replacement
 from skillshelf.agent.filetools._reading import Media, read_page
 from skillshelf.errors import FileAccessError
-from skillshelf.files import FileChanged
-from skillshelf.text import count_noun
 from skillshelf.threads import in_thread
 
 _SEARCH_SECONDS = 20.0
+_NOT_ALLOWED = "The file was not changed: nothing has allowed it."
 
 T = TypeVar("T")
 
@@ -34,7 +26,8 @@ T = TypeVar("T")
 class FileTools:
     """Tools that read, write and search the files of a workspace. They have no way to run a command.
 
-    A tool that cannot do its work fails with a message to the model, and the turn goes on.
+    A tool that cannot do its work fails with a message to the model, and the turn goes on. The gate makes the changes
+    of `write_file` and `edit_file`, once they are allowed: by themselves, these two change nothing.
     """
 
     def __init__(self, access: FileAccess, *, search_seconds: float = _SEARCH_SECONDS) -> None:
@@ -72,16 +65,7 @@ class FileTools:
             path: File path relative to the working directory.
             content: The text content to write.
         """
-        change = permitted_change()
-
-        def write() -> None:
-            apply_change(self.access, change or propose_write(self.access, path, content))
-
-        await _run_change(write)
-        lines = content.count("\n")
-        if content and not content.endswith("\n"):
-            lines += 1
-        return f"Wrote {len(content)} chars ({count_noun(lines, 'line')}) to {path}."
+        raise ToolFailed(_NOT_ALLOWED)
 
     async def edit_file(
         self,
@@ -102,14 +86,7 @@ class FileTools:
             new_text: The replacement text.
             replacements: Replacements to apply in order, instead of a single pair.
         """
-        change = permitted_change()
-
-        def edit() -> None:
-            pairs = collect_replacements(old_text, new_text, replacements)
-            apply_change(self.access, change or propose_edit(self.access, path, pairs))
-
-        await _run_change(edit)
-        return f"Edited {path}."
+        raise ToolFailed(_NOT_ALLOWED)
 
     async def list_directory(self, path: str = ".") -> str:
         """List the contents of a directory, with the sizes of files. Hidden entries are only counted.
@@ -150,13 +127,3 @@ async def _run(job: Callable[[], T]) -> T:
         return await in_thread(job, "files")
     except FileAccessError as error:
         raise ToolFailed(str(error)) from None
-
-
-async def _run_change(job: Callable[[], None]) -> None:
-    """Do a write. If the file has changed meanwhile, the gate that permitted the change decides, or else the model."""
-    try:
-        await _run(job)
-    except FileChanged:
-        if permitted_change() is not None:
-            raise
-        raise ToolFailed("The file changed at the same moment. Read it again, then write it.") from None

@@ -1,20 +1,24 @@
-"""The parts of a model's window: one count, for every place that shows how full it is and for compaction."""
+"""The model's window: what fills it, and how full it is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai_harness.compaction import estimate_token_count
 
+from skillshelf.adapters.pydantic_ai import Skills
+from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._file_tokens import estimate_files
+from skillshelf.agent._models import ChosenModel
+from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
+from skillshelf.listing import Feed, Listing
 from skillshelf.tokens import Counter, estimate
-
-if TYPE_CHECKING:
-    from skillshelf.agent._core import AgentCore
 
 _FULL = 0.8
 """The part of the window that may be taken before compaction is due. The rest is for the answer."""
@@ -86,39 +90,91 @@ class Context:
         return Room(int(_FULL * window) - self.fixed, int(_AIM * window) - self.fixed)
 
 
-def measure_context(
-    core: AgentCore, messages: Sequence[ModelMessage] | None = None, *, by_skill: bool = True
-) -> Context:
-    """Measure the next model call, without the message that is not written yet.
+class Window:
+    """Everything in a request beside the conversation, and what all of it takes together."""
 
-    `messages` are the conversation, if not the saved one. Without `by_skill`, the listing is measured as a whole: for
-    1,000 skills, their shares take longer than everything else.
-    """
-    count = core.shelf.counter
-    if messages is None:
-        messages = core.conversation.messages
+    def __init__(
+        self,
+        instructions: str,
+        skills: WorkspaceSkills,
+        capability: Skills,
+        *,
+        list_tools: Callable[[], tuple[ToolDefinition, ...]],
+        leave_out: Callable[[Iterable[ToolDefinition]], tuple[ToolDefinition, ...]],
+    ) -> None:
+        """`list_tools` returns all tools, and `leave_out` those of them that the model is offered."""
+        self.instructions = instructions
+        self._skills = skills
+        self._feeds = capability.feeds
+        self.list_tools = list_tools
+        self._leave_out = leave_out
+        self._tool_count: tuple[tuple[ToolDefinition, ...], int] = ((), 0)
+        self._measured: tuple[Sequence[ModelMessage], tuple[Any, ...], Context] | None = None
+        """The last measured conversation, what else its measure depends on, and the measure."""
 
-    loaded: list[tuple[str, int]] = []
-    for text in loaded_skills(messages):
-        name = f"{text.name}/{text.reference}" if text.reference else text.name
-        loaded.append((name, count(text.text)))
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """The tools that the model gets now."""
+        return self._leave_out(self.list_tools())
 
-    conversation = count_messages(messages, count)
-    context = Context(
-        window=core.model.window,
-        system=count(core.loop.instructions) + count(core.skills.guidance),
-        tools=core.loop.count_tools(count),
-        listing=tuple(_measure_listing(core, count, by_skill)),
-        loaded=tuple(loaded),
-        history=max(0, conversation - sum(tokens for _, tokens in loaded)),
-        last_message=_count_last_message(messages, count),
-    )
-    counted, after = _find_count(messages)
-    since = count_messages(messages[after:], count)
-    estimated_text = context.estimated - since - estimate_files(messages[:after])  # a small image takes far fewer
-    if counted < _LEAST_COUNTED * estimated_text:
+    @property
+    def counter(self) -> Counter:
+        return self._skills.shelf.counter
+
+    def feed(self, conversation: Conversation) -> Feed:
+        """Return what keeps the listing of a conversation up to date."""
+        return self._feeds.get_or_make(conversation.id)
+
+    def measure_saved(self, conversation: Conversation, model: ChosenModel) -> Context:
+        """Measure the next call of a saved conversation, if something has changed since the last time."""
+        messages = conversation.messages
+        state = (len(messages), self.feed(conversation).listing(), model, self._skills.guidance)
+        last = self._measured
+        # A history grows at its end, or is replaced by another list: it need not be compared.
+        if last is not None and last[0] is messages and last[1] == state:
+            return last[2]
+        context = self.measure(conversation, model, messages)
+        self._measured = (messages, state, context)
         return context
-    return replace(context, counted=counted, since=since)
+
+    def measure(
+        self, conversation: Conversation, model: ChosenModel, messages: Sequence[ModelMessage], *, by_skill: bool = True
+    ) -> Context:
+        """Measure the next model call with these messages, without the message that is not written yet.
+
+        Without `by_skill`, the listing is measured as a whole: for 1,000 skills, their shares take longer than
+        everything else.
+        """
+        count = self.counter
+        loaded: list[tuple[str, int]] = []
+        for text in loaded_skills(messages):
+            name = f"{text.name}/{text.reference}" if text.reference else text.name
+            loaded.append((name, count(text.text)))
+
+        listing = self.feed(conversation).listing()
+        context = Context(
+            window=model.window,
+            system=count(self.instructions) + count(self._skills.guidance),
+            tools=self._count_tools(),
+            listing=tuple(_measure_listing(listing, count, by_skill)),
+            loaded=tuple(loaded),
+            history=max(0, count_messages(messages, count) - sum(tokens for _, tokens in loaded)),
+            last_message=_count_last_message(messages, count),
+        )
+        counted, after = _find_count(messages)
+        since = count_messages(messages[after:], count)
+        estimated_text = context.estimated - since - estimate_files(messages[:after])  # a small image takes far fewer
+        if counted < _LEAST_COUNTED * estimated_text:
+            return context
+        return replace(context, counted=counted, since=since)
+
+    def _count_tools(self) -> int:
+        """Return the tokens of the tools. They are counted when they change, because every model call asks for them."""
+        tools = self.tools
+        if self._tool_count[0] != tools:
+            texts = [json.dumps([tool.name, tool.description, tool.parameters_json_schema]) for tool in tools]
+            self._tool_count = (tools, sum(map(self.counter, texts)))
+        return self._tool_count[1]
 
 
 def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate) -> int:
@@ -178,8 +234,7 @@ def _count_last_message(messages: Sequence[ModelMessage], count: Counter) -> int
     return 0
 
 
-def _measure_listing(core: AgentCore, count: Counter, by_skill: bool) -> Iterator[tuple[str, int]]:
-    listing = core.listing
+def _measure_listing(listing: Listing, count: Counter, by_skill: bool) -> Iterator[tuple[str, int]]:
     rest = listing.tokens
     for entry in listing.entries if by_skill else ():
         tokens = count(entry.render())

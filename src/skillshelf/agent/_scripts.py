@@ -1,0 +1,247 @@
+"""The scripts of skills: the tool with which the model runs one, and what a script gets when it runs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from anyio import to_thread
+from pydantic_ai.exceptions import ToolFailed
+
+from skillshelf.agent._confinement import Confinement, find_repositories
+from skillshelf.agent._output_reports import OutputReporter, ReportOutput
+from skillshelf.agent._own_tools import ToolForSkills
+from skillshelf.agent._policy import Approval
+from skillshelf.agent._skills import WorkspaceSkills
+from skillshelf.agent._tool_names import INSTALL_PACKAGES
+from skillshelf.agent.scripts import (
+    AskVariable,
+    CleanPath,
+    Program,
+    ProgramResult,
+    RunLimits,
+    SkillScript,
+    TakeOutput,
+    VariableStore,
+    describe_packages,
+    find_environment,
+    find_script,
+    find_uv,
+    install_environment,
+    is_runnable,
+    run_program,
+)
+from skillshelf.files import cache_home, is_at_or_inside
+from skillshelf.text import hide_values
+from skillshelf.trust import ScriptFolders
+
+_MAX_SHOWN = 30_000
+"""Characters of output that the model gets: the beginning and the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedScript:
+    """A script that the user allowed, and everything it gets."""
+
+    script: SkillScript
+    program: Program
+    secrets: Mapping[str, str]
+    """Values that must not appear in the result, by the names of their variables."""
+    notes: tuple[str, ...] = ()
+    """What the model should know about the circumstances."""
+
+
+class Scripts(ToolForSkills):
+    """Offers `run_skill_script` if a skill has a script, and runs one that was allowed.
+
+    It keeps the values that the user gave for variables of scripts in this session.
+    """
+
+    def __init__(
+        self,
+        skills: WorkspaceSkills,
+        find_confinement: Callable[[], Confinement],
+        ask_variable: AskVariable | None = None,
+    ) -> None:
+        """`ask_variable` asks the user for a value. Without it, scripts get no variables."""
+        super().__init__(skills.shelf, self.run_skill_script, lambda skill: any(map(is_runnable, skill.references)))
+        self.ask_variable = ask_variable
+        self._skills = skills
+        self._find_confinement = find_confinement
+        self._variables = VariableStore()
+        self._workspace = os.path.realpath(skills.folder)
+        self._temporary: list[tempfile.TemporaryDirectory[str]] = []
+        """Folders that go with this object."""
+
+    async def run_skill_script(
+        self, skill: str, script: str, args: list[str] | None = None, network: bool = False
+    ) -> str:
+        """Run a script that is among a skill's references, such as scripts/convert.py.
+
+        It starts in the working directory; its own files are those of the skill. It has no input and no network.
+
+        Args:
+            skill: The skill's name.
+            script: The path of the script, as the skill lists it.
+            args: Its arguments, one by one. There is no shell: nothing is expanded or split.
+            network: Ask the user to let it use the network. Only if it needs to.
+        """
+        raise ToolFailed("The script was not run: nothing has allowed it.")  # the gate runs what was allowed
+
+    def find(self, arguments: Mapping[str, Any]) -> SkillScript:
+        """Return the script that a call of the tool means, as it would run now. Raises SkillError."""
+        return find_script(
+            self._skills.shelf,
+            self._folders,
+            self._programs,
+            skill=arguments["skill"],
+            script=arguments["script"],
+            arguments=arguments.get("args") or (),
+            network=bool(arguments.get("network")),
+        )
+
+    def needs_packages(self, script: SkillScript) -> bool:
+        """Return True if packages must be installed first. Raises SkillError if there is no way to do that."""
+        if script.dependencies is None or find_environment(script.dependencies, self._home):
+            return False
+        find_uv(self._programs)
+        return True
+
+    def make_packages_question(self, script: SkillScript) -> Approval:
+        """Return the question whether the packages that a script declares may be installed."""
+        assert script.dependencies is not None
+        shown = {"skill": script.skill, "script": script.path, **describe_packages(script.dependencies)}
+        return Approval(INSTALL_PACKAGES, shown)
+
+    async def prepare(self, script: SkillScript) -> PreparedScript:
+        """Install the packages of a script and collect its variables. Raises SkillError.
+
+        Also if the copy that the user was asked about is no longer what it was.
+        """
+        confinement = await to_thread.run_sync(self._find_confinement)
+        interpreter = script.interpreter
+        if script.dependencies is not None:
+            environment = find_environment(script.dependencies, self._home)
+            interpreter = environment or await install_environment(
+                script.dependencies, self._home, self._programs, confinement.level
+            )
+        await to_thread.run_sync(self._folders.verify, script.tree)
+        given = await self._variables.collect(script.skill, script.tree, script.variables, self.ask_variable)
+
+        repositories: list[str] = []
+        if confinement.level == "mounted":
+            repositories = await to_thread.run_sync(find_repositories, self._workspace)
+        scratch = self._scratch
+        places = {
+            "TMPDIR": scratch,
+            "XDG_CACHE_HOME": f"{scratch}/cache",
+            "SKILL_DIR": script.folder,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        program = Program(
+            [interpreter, script.file, *script.arguments],
+            folder=self._workspace,
+            environment=self._programs.make_environment({**places, **given.values}),
+            writable=[self._workspace, scratch],
+            level=confinement.level,
+            repositories=repositories,
+            network=script.network,
+        )
+        return PreparedScript(script, program, given.values, tuple(self._list_notes(script, given.missing)))
+
+    async def run(self, prepared: PreparedScript, report: ReportOutput) -> str:
+        """Run a script, report its output while it runs, and return the text for the model. Raises ToolFailed."""
+        try:
+            with _reporting_lines(report, prepared.secrets) as take_output:
+                result = await run_program(prepared.program, RunLimits(), take_output)
+        except OSError as error:
+            raise ToolFailed(f"The script could not be started: {error.strerror or error}.") from error
+        except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
+            raise ToolFailed(f"The script could not be started with these arguments: {error}.") from error
+        text = _describe_result(prepared, result)
+        if result.exit_code != 0:
+            raise ToolFailed(text)
+        return text
+
+    def _list_notes(self, script: SkillScript, missing: list[str]) -> list[str]:
+        notes = []
+        if missing:
+            names = ", ".join(missing)
+            notes.append(f"The user has not given the script a value for {names}.")
+        if any(pending.name == script.skill for pending in self._skills.pending):
+            notes.append("The script ran as the user approved it. The skill on disk is different, and awaits review.")
+        return notes
+
+    @cached_property
+    def _folders(self) -> ScriptFolders:
+        return ScriptFolders(f"{self._home}/runs")
+
+    @cached_property
+    def _programs(self) -> CleanPath:
+        return CleanPath(self._skills.root)
+
+    @cached_property
+    def _home(self) -> str:
+        """The folder for packages and copies, which no script can change."""
+        home = cache_home()
+        if home is None or is_at_or_inside(os.path.realpath(home), os.path.realpath(self._skills.root)):
+            return self._make_temporary_folder()
+        return os.path.join(os.path.realpath(home), "scripts")
+
+    @cached_property
+    def _scratch(self) -> str:
+        """The temporary folder that scripts can write to."""
+        return self._make_temporary_folder()
+
+    def _make_temporary_folder(self) -> str:
+        folder = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
+        self._temporary.append(folder)
+        return os.path.realpath(folder.name)
+
+
+@contextmanager
+def _reporting_lines(report: ReportOutput, secrets: Mapping[str, str]) -> Iterator[TakeOutput | None]:
+    """Report the output of a script in whole lines, so that no value of a variable is in pieces."""
+    if any("\n" in value for value in secrets.values()):
+        yield None
+        return
+
+    reporter = OutputReporter(report)
+    unfinished = ""
+
+    def take_output(text: str) -> None:
+        nonlocal unfinished
+        lines, newline, unfinished = (unfinished + text).rpartition("\n")
+        reporter.add(hide_values(lines + newline, secrets))
+
+    try:
+        yield take_output
+    finally:
+        reporter.close()
+
+
+def _describe_result(run: PreparedScript, result: ProgramResult) -> str:
+    """Return the output for the model, how the script ended, and what to do if it failed."""
+    parts = [_shorten(hide_values(result.output, run.secrets)).rstrip() or "[no output]"]
+    if result.exit_code != 0:
+        ending = f"exit code: {result.exit_code}" if not result.stopped else result.stopped
+        parts.append(f"[{ending}]")
+        if not run.program.network:
+            parts.append(
+                "[The script had no network. If it failed for that reason, call it again with network=true: the user "
+                "is asked.]"
+            )
+    parts += [f"[{note}]" for note in run.notes]
+    return "\n".join(parts)
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= _MAX_SHOWN:
+        return text
+    half = _MAX_SHOWN // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out …]\n{text[-half:]}"
