@@ -353,7 +353,7 @@ _LIMITS = (
     ("pages", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("discovery", "_SKILLS_PER_PAGE", "skills in one answer of `list_skills`"),
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
-    ("sources._skill_folder", "MAX_DEPTH", "nested folders"),
+    ("sources._tree", "MAX_DEPTH", "nested folders"),
     ("sources._directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
     ("lint._instructions", "MAX_TOKENS", "tokens of instructions before `check` warns"),
     ("lint._instructions", "MAX_LINES", "lines of instructions before `check` warns"),

@@ -22,9 +22,8 @@ from skillshelf.sources._resources import (
     package_of,
     split_listed_path,
 )
-from skillshelf.sources._skill_folder import MAX_DEPTH, SKILL_FILES, read_skill_folder
 from skillshelf.sources._source import Cacheable, InFolder, Source
-from skillshelf.sources._state import NoteKey
+from skillshelf.sources._tree import MAX_DEPTH, SKILL_FILES, NoteKey, read_skill_folder
 
 __all__ = [
     "BUNDLED",

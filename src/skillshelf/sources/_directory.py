@@ -13,8 +13,7 @@ from skillshelf.errors import (
 )
 from skillshelf.files import NotPlainFile, Page, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources._state import NoteKey, is_half_written
-from skillshelf.sources._tree import SkillTree
+from skillshelf.sources._tree import NoteKey, SkillTree, is_half_written
 
 # A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
 MAX_FOLDERS = 500_000

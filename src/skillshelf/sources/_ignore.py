@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from skillshelf.files import NotPlainFile, Page, file_stamp, read_file, system
-from skillshelf.sources._state import MISSING
 
 IGNORE_FILE = ".skillshelfignore"
 _MAX_BYTES = 64 * 1024
 _MAX_LINES = 1000
 _MAX_PATTERN = 4096  # no path is longer, and a longer pattern takes long to compile
+MISSING = -1
+"""The stamp of something that does not exist; no hash is -1."""
 _TRY_AGAIN = 0
 """A stamp that no file has, so that the file is read again."""
 

@@ -6,6 +6,7 @@ skill, and the others still load.
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import ModuleType
@@ -19,9 +20,8 @@ from skillshelf.errors import (
     ReferenceUnreadableError,
     SourceError,
 )
-from skillshelf.files import NotPlainFile, Page
+from skillshelf.files import NotPlainFile, Page, system
 from skillshelf.skill import BaseSkill, describe_class
-from skillshelf.sources._distributions import mentions_entry_points
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 from skillshelf.tools import Tool
 
@@ -128,7 +128,7 @@ class EntryPointSource(ClassSource):
         self.without = frozenset(without)
 
     def _find_skills(self) -> Findings:
-        if not mentions_entry_points(self.group):
+        if not _mentions_entry_points(self.group):
             return {}
         # It takes longer to import than all of skillshelf.
         from importlib import metadata
@@ -386,3 +386,44 @@ def _find_failing_line(error: BaseException, path: str) -> int:
         if frame.f_code.co_filename.endswith(path):
             return line
     return 0
+
+
+# -- entry points -----------------------------------------------------------------------------------------------------
+
+
+def _mentions_entry_points(group: str) -> bool:
+    """Return False if importlib.metadata would find no entry points of the group; True if it may find some.
+
+    Asking it takes 40 ms with 150 distributions, and most users have none with skills.
+    """
+    if any(hasattr(finder, "find_distributions") for finder in sys.meta_path if not _is_path_finder(finder)):
+        return True
+    return any(_mentions_in(entry, group.encode()) for entry in dict.fromkeys(sys.path))
+
+
+def _is_path_finder(finder: object) -> bool:
+    from importlib.machinery import PathFinder
+
+    return finder is PathFinder
+
+
+def _mentions_in(entry: str, group: bytes) -> bool:
+    folder = entry or "."
+    try:
+        names = system.listdir(folder)
+    except NotADirectoryError:
+        return True  # an archive
+    except OSError:
+        return False
+    if folder.endswith(".egg"):
+        return True
+    metadata = [name for name in names if name.lower().endswith((".dist-info", ".egg-info"))]
+    return any(_mentions_group(f"{folder}/{name}/entry_points.txt", group) for name in metadata)
+
+
+def _mentions_group(path: str, group: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return group in file.read()
+    except OSError:
+        return False

@@ -26,7 +26,7 @@ from skillshelf.files import (
     replace_file,
     system,
 )
-from skillshelf.sources._state import Link, NoteKey, PlainFolder, SkillFolder, TreeState
+from skillshelf.sources._tree import Link, NoteKey, PlainFolder, SkillFolder, TreeState
 
 VERSION = 3
 # Below this many folders a scan takes a few milliseconds, which is not worth a file.
