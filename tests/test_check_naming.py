@@ -24,9 +24,7 @@ NAMED: dict[str, Files] = {
     "by its folder as a whole": {"SKILL.md": "See the `references/` folder."},
     "by a placeholder": {"SKILL.md": "Load references/<operation>.md."},
     "by a placeholder in braces": {"SKILL.md": "Load `references/{operation}.md`."},
-    "by a number to fill in": {"SKILL.md": "Read `references/step-N-*.md`.", "references/step-2-a.md": ""},
     "by a star": {"SKILL.md": "Read references/*.md."},
-    "by alternatives": {"SKILL.md": "Read `references/{a,b}.md`."},
     "by a prefix": {"SKILL.md": "| security | `sec-` |", "references/sec-a.md": ""},
     "by a chain": {
         "SKILL.md": "Start with index.md.",
@@ -80,10 +78,8 @@ IMPORTED = {
     "TypeScript's .js": ("run.ts", "import { f } from './helper.js'\n", "scripts/helper.ts"),
     "an index": ("run.js", "require('./lib')\n", "scripts/lib/index.js"),
     "source": ("run.sh", '. "$(dirname "$0")/helper.sh"\n', "scripts/helper.sh"),
-    "a function of a module": ("run.py", "# see my_helper.load\n", "scripts/my_helper.py"),
     "a call by name": ("run.sh", "python3 helper.py --all\n", "scripts/helper.py"),
     "a folder it opens": ("run.py", "for x in (ROOT / 'schemas').iterdir(): pass\n", "assets/schemas/a.json"),
-    "the same Go package": ("run.go", "package main\n", "scripts/helper.go"),
 }
 
 

@@ -5,7 +5,7 @@ The instructions name files, and those files name others. A text names a file in
     references/tone.md, tone.md, ./tone.md       by its path, or the end of it
     references/tone, `tone`, **tone**            without its ending; a plain word only if it is set apart
     references/tones/, the `scripts/` folder     by a folder that it is in
-    references/<name>.md, step-N.md, {a,b}.md    by a pattern
+    references/<name>.md, tone-*.md              by a pattern
     import helpers.tone, from . import tone      by importing it, in Python
 
 Everything works on names and texts in memory, in time that grows with their length. tests/test_check_naming.py has
@@ -26,8 +26,6 @@ _STANDARD_FOLDERS = frozenset({"references", "scripts", "assets"})
 # A module with one of these names is imported by the name of its folder.
 _FOLDER_MODULES = frozenset({"index", "__init__", "__main__", "mod"})
 _JAVASCRIPT = (".js", ".mjs", ".cjs", ".jsx")
-# Compilers take all such files of a folder together, so none of them names the next.
-_ONE_PROGRAM_A_FOLDER = frozenset({".go", ".java", ".kt", ".swift", ".cs", ".rs", ".c", ".h", ".cpp", ".hpp"})
 
 # -- words in a text ---------------------------------------------------------------------------------------------------
 
@@ -41,21 +39,13 @@ _SET_APART = re.compile(r"[`'\"*\[]([\w][\w.-]*)[`'\"*\]]|^[ \t]*[-*|#]+[ \t]+([
 _WHOLE_FOLDER = re.compile(
     r"(?<![\w./-])(?:\./)?(references|scripts|assets)/(?![\w./<{*\[$-])[`'\"*]*(\s+(?:folder|directory|dir)\b)?"
 )
-# `package.module`, `module.function`
-_DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 # `import a, b.c`, `from .a import (b, c)`
 _PYTHON_IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<package>[.\w]+)[ \t]+)?import[ \t]+(?P<names>\([^()]{0,4000}\)|[^\n#;]{1,400})", re.M
 )
 
-# -- parts of a word that stand for something else ---------------------------------------------------------------------
-
 # `{name}`, `${name}`, `{{name}}`, `<name>`, `[name]`, `$name`, `*`, `%s`
 _PLACEHOLDER = re.compile(r"\$?\{\{?[^{}]*\}?\}|<[^<>]*>|\[[^\[\]]*\]|\$\w+|\*+|%s")
-# `step-N.md`, `ADR-NNN.md`, `YYYY-MM-DD.md`
-_NUMBER = re.compile(r"(?<![A-Za-z])(?:N{1,4}|X{1,4}|Y{4}|M{2}|D{2})(?![A-Za-z])")
-# `{a,b}.md`
-_ALTERNATIVES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 
 # -- files that no model is meant to load ------------------------------------------------------------------------------
 
@@ -187,15 +177,13 @@ class _FileIndex:
         """The same without the ending; for `a/index.js` also `a`, as an import has it."""
         self._by_folder: dict[str, list[str]] = defaultdict(list)
         """By the ends of each folder's path, all files below it."""
-        self._siblings: dict[tuple[str, str], list[str]] = defaultdict(list)
-        """By folder and ending."""
         self._patterns: dict[str, list[str]] = {}
         self._most_patterns = max(10, _MAX_COMPARISONS // (len(self._paths) + 1))
         for path in self._paths:
             self._add(path)
 
     def _add(self, path: str) -> None:
-        stem, ending = posixpath.splitext(path.casefold())
+        stem = posixpath.splitext(path.casefold())[0]
         folder, _, name = stem.rpartition("/")
         for end in _path_ends(path.casefold()):
             self._by_end[end].append(path)
@@ -204,8 +192,6 @@ class _FileIndex:
         if name in _FOLDER_MODULES:
             for end in _path_ends(folder):
                 self._by_stem[end].append(path)
-        if ending in _ONE_PROGRAM_A_FOLDER:
-            self._siblings[folder, ending].append(path)
         while folder:
             for end in _path_ends(folder):
                 if end not in _STANDARD_FOLDERS:
@@ -226,15 +212,12 @@ class _FileIndex:
         if ending == ".py":
             for module in _find_imports(text):
                 found.update(self._find(module.casefold(), folder))
-        found.update(self._siblings.get((folder, ending), ()))
         return found
 
     def _find_by_word(self, word: str, folder: str) -> Iterable[str]:
         word = word.partition("#")[0].strip("*~.,:;!?@&").replace("\\", "/")
         if word.startswith("_") and word.endswith("_"):
             word = word.strip("_")  # in italics
-        if "." in word or "/" in word:
-            word = _NUMBER.sub("*", word)
         word = word.casefold()
         if _PLACEHOLDER.search(word):
             return self._find_by_pattern(word, folder)
@@ -242,22 +225,9 @@ class _FileIndex:
             return self._find_in_folder(word[:-1], folder)
         if "/" in word:
             return self._find(word, folder) or self._find_in_folder(word, folder)
-        if _DOTTED_NAME.fullmatch(word):
-            return self._find_by_dotted_name(word, folder)
         if "." in word or "-" in word or "_" in word:
             return self._find(word, folder)
         # A plain word, such as `examples`, names a file only if it is set apart.
-        return ()
-
-    def _find_by_dotted_name(self, name: str, folder: str) -> Iterable[str]:
-        """Find files by `file.ending`, `package.module` or `module.function`."""
-        found = self._find(name, folder) or self._find(name.replace(".", "/"), folder)
-        if found:
-            return found
-        module = name.partition(".")[0]
-        # Without an underscore, the word before the dot may be anything: `self.name`, `example.com`.
-        if "_" in module:
-            return self._find(module, folder)
         return ()
 
     def _find_by_single_word(self, word: str, folder: str, is_prose: bool) -> Iterable[str]:
@@ -301,19 +271,15 @@ class _FileIndex:
         return ()
 
     def _find_by_pattern(self, word: str, folder: str) -> Iterable[str]:
-        """Find files by `references/<name>.md`, `tone-*.md`, `{a,b}.md` or `${SKILL_DIR}/scripts/x.py`."""
+        """Find files by `references/<name>.md`, `tone-*.md` or `${SKILL_DIR}/scripts/x.py`."""
         *_, last = _PLACEHOLDER.finditer(word)
         rest = word[last.end() :]
         if rest.startswith("/") and len(rest) > 1:
             return self._find_by_word(rest.lstrip("/"), folder)
-        matched: list[str] = []
-        for pattern in _expand_alternatives(word):
-            first, *others = _PLACEHOLDER.split(pattern)
-            if not others:
-                matched += self._find(pattern, folder)
-            elif _is_specific([first, *others]):
-                matched += self._match_all([first.lstrip("./"), *others])
-        return matched
+        first, *others = _PLACEHOLDER.split(word)
+        if not _is_specific([first, *others]):
+            return ()
+        return self._match_all([first.lstrip("./"), *others])
 
     def _match_all(self, literals: list[str]) -> list[str]:
         """Compare all files with a pattern, unless too many patterns were compared already."""
@@ -345,16 +311,6 @@ def _path_ends(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.partition("/")[2]
         yield path
-
-
-def _expand_alternatives(pattern: str) -> Iterator[str]:
-    """Yield the pattern with each alternative of its first `{a,b}`."""
-    match = _ALTERNATIVES.search(pattern)
-    if match is None:
-        yield pattern
-        return
-    for alternative in match[1].split(","):
-        yield pattern[: match.start()] + alternative.strip() + pattern[match.end() :]
 
 
 def _is_specific(literals: list[str]) -> bool:
