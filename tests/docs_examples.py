@@ -355,8 +355,8 @@ _LIMITS = (
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
     ("sources._tree", "MAX_DEPTH", "nested folders"),
     ("sources._directory", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
-    ("lint._instructions", "MAX_TOKENS", "tokens of instructions before `check` warns"),
-    ("lint._instructions", "MAX_LINES", "lines of instructions before `check` warns"),
+    ("lint._format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
+    ("lint._format", "MAX_LINES", "lines of instructions before `check` warns"),
 )
 _KINDS = {
     "codes": _codes,

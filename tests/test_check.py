@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
-from skillshelf.lint._skill_name import RESERVED_NAMES
+from skillshelf.lint._fields import RESERVED_NAMES
 
 CASES = Path(__file__).parent / "skills" / "checking"
 Note = tuple[str, str, str, int]

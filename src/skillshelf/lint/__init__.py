@@ -6,11 +6,9 @@
 
 from skillshelf.lint._codes import CODES
 from skillshelf.lint._disk import CheckReport, check_path, check_skill, check_tree
-from skillshelf.lint._format import check_text
-from skillshelf.lint._instructions import MAX_TOKENS
-from skillshelf.lint._mcp_entry import EntryFault, find_entry_faults
+from skillshelf.lint._fields import EntryFault, check_name, find_entry_faults, suggest_name
+from skillshelf.lint._format import MAX_TOKENS, check_text
 from skillshelf.lint._package import check_code_skills
-from skillshelf.lint._skill_name import check_name, suggest_name
 
 __all__ = [
     "CODES",

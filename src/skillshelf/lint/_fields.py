@@ -1,13 +1,121 @@
-"""The fields of the frontmatter apart from the name: which ones the format knows, and the values that it allows."""
+"""The rules for the fields of a frontmatter: the name, its other values, and what strict MCP hosts refuse."""
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.lint._lines import find_field_line, find_nested_line
-from skillshelf.lint._skill_name import MAX_QUOTED
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.skillmd import FORMAT_KEYS, SkillText
-from skillshelf.text import clip, closest_names, show_controls
+from skillshelf.text import clip, closest_names, show_controls, skeleton
+
+
+def find_field_line(skill: SkillText, field: str) -> int:
+    """Return the line of a field in the file, or 1 if the field is not found."""
+    frontmatter = skill.text[: skill.body_start]
+    match = re.search(rf"^[\"']?{re.escape(field)}[\"']?[ \t]*:", frontmatter, re.M)
+    if match is None:
+        return 1
+    return frontmatter.count("\n", 0, match.start()) + 1
+
+
+def find_nested_line(skill: SkillText, field: str, key: str) -> int:
+    """Return the line of a key below a field, or the line of the field if the key is not found there."""
+    line = find_field_line(skill, field)
+    lines = skill.text[: skill.body_start].split("\n")
+    is_key = re.compile(rf"[ \t]+[\"']?{re.escape(key)}[\"']?[ \t]*:").match
+    for number, text in enumerate(lines[line:], line + 1):
+        if is_key(text):
+            return number
+    return line
+
+
+def find_instructions_line(skill: SkillText) -> int:
+    """Return the line of the file that the instructions begin on."""
+    return skill.text.count("\n", 0, skill.body_start) + 1
+
+
+MAX_NAME = 64
+MAX_QUOTED = 80
+"""Characters of an author's text that a message repeats."""
+# skillshelf's own commands, and the device names of Windows, which no file or folder can have there.
+RESERVED_NAMES = frozenset(
+    ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul"]
+    + [f"{device}{number}" for device in ("com", "lpt") for number in range(10)]
+)
+
+
+def check_name(written: str, line: int = 0) -> list[Diagnostic]:
+    """Return an error for each rule that a name breaks, and a warning for each trouble that it may cause."""
+    name = unicodedata.normalize("NFKC", written.strip())
+    if not name:
+        return [Diagnostic("error", "name-missing", "the name is blank", line=line, fix="write `name: my-skill`")]
+    fix = f"write `name: {suggest_name(name)}`"
+    return [*_find_broken_name_rules(name, line, fix), *_find_troublesome_names(name, line, fix)]
+
+
+def suggest_name(name: str) -> str:
+    """Return the closest name that every reader of the format accepts."""
+    hyphenated = re.sub("[^a-z0-9]+", "-", skeleton(name))
+    suggestion = hyphenated[:MAX_NAME].strip("-")
+    if not suggestion:
+        return "my-skill"
+    if suggestion in RESERVED_NAMES:
+        return f"{suggestion}-skill"
+    return suggestion
+
+
+def _find_broken_name_rules(name: str, line: int, fix: str) -> Iterator[Diagnostic]:
+    quoted = repr(clip(name, MAX_QUOTED))
+    if len(name) > MAX_NAME:
+        message = f"the name exceeds the {MAX_NAME} character limit ({len(name)} characters)"
+        yield Diagnostic("error", "name-too-long", message, line=line, fix=fix)
+    if name != name.lower():
+        yield Diagnostic("error", "name-uppercase", f"the name {quoted} must be lowercase", line=line, fix=fix)
+    if name.startswith("-") or name.endswith("-"):
+        message = f"the name {quoted} cannot start or end with a hyphen"
+        yield Diagnostic("error", "name-hyphens", message, line=line, fix=fix)
+    if "--" in name:
+        message = f"the name {quoted} cannot have consecutive hyphens"
+        yield Diagnostic("error", "name-hyphens", message, line=line, fix=fix)
+    if not all(char.isalnum() or char == "-" for char in name):
+        message = f"the name {quoted} has invalid characters: letters, digits and hyphens are allowed"
+        yield Diagnostic("error", "name-characters", message, line=line, fix=fix)
+
+
+def _find_troublesome_names(name: str, line: int, fix: str) -> Iterator[Diagnostic]:
+    if name.casefold() in RESERVED_NAMES:
+        message = f"{name!r} is a command of skillshelf or a device name of Windows"
+        yield Diagnostic("warning", "name-reserved", message, line=line, fix="choose another name")
+    if name.isascii():
+        return
+    lookalike = skeleton(name)
+    if lookalike.isascii():
+        message = f"the name {name!r} looks like {lookalike!r} but is spelled with other letters"
+        yield Diagnostic("warning", "name-lookalike", message, line=line, fix=fix)
+    else:
+        message = f"the name {name!r} has letters outside a-z: some tools refuse it, and many users cannot type it"
+        fix = "use a-z, 0-9 and hyphens if others should be able to use the skill"
+        yield Diagnostic("warning", "name-not-ascii", message, line=line, fix=fix)
+
+
+def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
+    """Check the name that a SKILL.md has, by itself and against the name of its folder."""
+    written = skill.values.get("name")
+    if not isinstance(written, str) or not written.strip():
+        return  # the reader reports it
+    line = find_field_line(skill, "name")
+    yield from check_name(written, line)
+
+    name = unicodedata.normalize("NFKC", written.strip())
+    folder_name = unicodedata.normalize("NFKC", folder)
+    if name != folder_name:
+        message = (
+            f"the folder's name {clip(folder_name, MAX_QUOTED)!r} must match skill name {clip(name, MAX_QUOTED)!r}"
+        )
+        yield Diagnostic("error", "name-mismatch", message, line=line, fix="rename the folder, or change `name:`")
+
 
 MAX_COMPATIBILITY = 500
 
@@ -130,3 +238,104 @@ def _check_allowed_tools(skill: SkillText) -> Iterator[Diagnostic]:
         tools = show_controls(" ".join(skill.optional.allowed_tools))
         fix = f"write `allowed-tools: {clip(tools, MAX_QUOTED)}`"
         yield Diagnostic("error", "allowed-tools-form", message, line=line, fix=fix)
+
+
+_STRICT_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFault:
+    """A reason why strict MCP hosts refuse a skill's entry in `skills/list`."""
+
+    field: str
+    """The field of the frontmatter that is at fault."""
+    problem: str
+    fix: str
+
+
+def find_entry_faults(frontmatter: Mapping[str, Any]) -> list[EntryFault]:
+    """Return every reason why strict hosts refuse an entry with this frontmatter, which is JSON.
+
+    Such a host refuses the whole list because of one entry. Its rules are those of the open format, as the official
+    TypeScript client (`@modelcontextprotocol/client` 2.4.0) has them.
+    """
+    faults = [
+        _find_name_fault(frontmatter),
+        _find_description_fault(frontmatter),
+        _find_compatibility_fault(frontmatter),
+        _find_metadata_fault(frontmatter),
+    ]
+    if "__proto__" in frontmatter:  # in JavaScript, this key sets the prototype of an object
+        faults.append(EntryFault("__proto__", "there is a field named '__proto__'", "give the field another name"))
+    return [fault for fault in faults if fault is not None]
+
+
+def _find_name_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    name = frontmatter.get("name")
+    if isinstance(name, str) and len(name) <= MAX_NAME and _STRICT_NAME.fullmatch(name):
+        return None
+    problem = f"the name is not {MAX_NAME} or fewer of a-z, 0-9 and single hyphens"
+    return EntryFault("name", problem, "use a-z, 0-9 and single hyphens")
+
+
+def _find_description_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    description = frontmatter.get("description")
+    if not isinstance(description, str) or not description:
+        return EntryFault("description", "there is no description", "say in a sentence when to use the skill")
+    if len(description) > MAX_DESCRIPTION:
+        problem = f"the description has {len(description):,} characters, and {MAX_DESCRIPTION:,} are allowed"
+        return EntryFault("description", problem, "shorten it; the instructions have room for the rest")
+    return None
+
+
+def _find_compatibility_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    if "compatibility" not in frontmatter:
+        return None
+    compatibility = frontmatter["compatibility"]
+    if compatibility in ("", None):
+        return EntryFault("compatibility", "`compatibility` is empty", "say what the skill needs, or remove the field")
+    if not isinstance(compatibility, str):
+        return EntryFault("compatibility", "`compatibility` is not text", "write it as text, or leave it out")
+    if len(compatibility) > MAX_COMPATIBILITY:
+        problem = f"`compatibility` has {len(compatibility):,} characters, and {MAX_COMPATIBILITY} are allowed"
+        return EntryFault("compatibility", problem, "name only what the skill needs")
+    return None
+
+
+def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
+    if "metadata" not in frontmatter:
+        return None
+    metadata = frontmatter["metadata"]
+    if not isinstance(metadata, dict):
+        return EntryFault(
+            "metadata", "`metadata` is not a mapping", "write `key: value` lines below it, or leave it out"
+        )
+    for key, value in metadata.items():
+        if isinstance(value, str):
+            continue
+        shown_key = clip(str(key), MAX_QUOTED)
+        fix = f'put it in quotes: `{shown_key}: "…"`'
+        if isinstance(value, dict | list):
+            fix = "write it as one text"
+        return EntryFault("metadata", f"`metadata` has a value that is not text, {shown_key!r}", fix)
+    return None
+
+
+def check_entry(skill: SkillText, reported_fields: Collection[str]) -> Iterator[Diagnostic]:
+    """Report why strict MCP hosts refuse the skill, except for fields that are reported already.
+
+    `check_name` covers names that they refuse.
+    """
+    has_strict_fields = not skill.values.keys().isdisjoint({"metadata", "compatibility", "__proto__"})
+    if not has_strict_fields and len(skill.description) < MAX_DESCRIPTION:
+        return  # most skills; typed values cost a millisecond
+
+    frontmatter = dict(skill.typed_values() or skill.values)
+    if not isinstance(frontmatter.get("description"), str):
+        frontmatter["description"] = skill.description
+    for fault in find_entry_faults(frontmatter):
+        if fault.field == "name" or fault.field in reported_fields:
+            continue
+        message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
+        line = find_field_line(skill, fault.field)
+        yield Diagnostic("warning", "mcp-withheld", message, line=line, fix=fault.fix)

@@ -3,15 +3,22 @@
 Reading a SKILL.md is lenient; a check is strict. Everything here works on text in memory.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.lint._fields import check_compatibility_length, check_field_names, check_values
-from skillshelf.lint._instructions import check_instructions
-from skillshelf.lint._mcp_entry import check_entry
-from skillshelf.lint._skill_name import check_written_name
-from skillshelf.lint._template import check_template_text
+from skillshelf.lint._fields import (
+    check_compatibility_length,
+    check_entry,
+    check_field_names,
+    check_values,
+    check_written_name,
+    find_instructions_line,
+)
 from skillshelf.skillmd import SkillText, Unreadable, read
+from skillshelf.templates import find_template_sentences
+from skillshelf.text import find_hidden
+from skillshelf.tokens import estimate
 
 # Warnings of the reader about valid YAML. The format allows them, but their author sees another text than YAML does.
 _ALLOWED_BY_FORMAT = frozenset({"comment-cuts-value"})
@@ -73,3 +80,62 @@ def _apply_format(note: Diagnostic) -> Diagnostic:
     if note.severity == "warning" and note.code not in _ALLOWED_BY_FORMAT:
         return replace(note, severity="error")
     return note
+
+
+MAX_TOKENS = 5_000
+MAX_LINES = 500
+_MAX_LISTED_CHARACTERS = 10
+_MAX_HIDDEN_LINES = 10
+
+
+def check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
+    """Report instructions that are missing or too long, and characters in them that hide."""
+    instructions = skill.instructions
+    first_line = find_instructions_line(skill)
+    if not instructions.strip():
+        message = "there are no instructions below the frontmatter"
+        fix = "write the steps that the model should follow"
+        yield Diagnostic("warning", "instructions-missing", message, line=first_line, fix=fix)
+
+    yield from check_instructions_size(instructions, first_line)
+    yield from _check_hidden_characters(instructions, first_line)
+
+
+def check_instructions_size(instructions: str, line: int) -> Iterator[Diagnostic]:
+    """Report instructions that are too long to be loaded as a whole. `line` is the line that they begin on."""
+    tokens = estimate(instructions)
+    lines = len(instructions.splitlines())
+    if tokens > MAX_TOKENS or lines > MAX_LINES:
+        message = (
+            f"the instructions have {tokens:,} tokens and {lines:,} lines; "
+            f"keep them below {MAX_TOKENS:,} tokens and {MAX_LINES} lines"
+        )
+        fix = "move parts into references/ and say in the instructions when to load them"
+        yield Diagnostic("warning", "instructions-too-long", message, line=line, fix=fix)
+
+
+def _check_hidden_characters(instructions: str, first_line: int) -> Iterator[Diagnostic]:
+    fix = "remove them; a model sees them written out, as <U+200B>"
+    affected_lines = 0
+    for number, line in enumerate(instructions.split("\n"), first_line):
+        characters = dict.fromkeys(f"U+{ord(match[0]):04X}" for match in find_hidden(line))
+        if not characters:
+            continue
+        affected_lines += 1
+        if affected_lines <= _MAX_HIDDEN_LINES:
+            listed = ", ".join(list(characters)[:_MAX_LISTED_CHARACTERS])
+            message = f"the instructions have hidden characters on this line: {listed}"
+            yield Diagnostic("warning", "hidden-in-instructions", message, line=number, fix=fix)
+
+    unlisted = affected_lines - _MAX_HIDDEN_LINES
+    if unlisted > 0:
+        message = f"the instructions have hidden characters on {unlisted} more lines"
+        yield Diagnostic("warning", "hidden-in-instructions", message, line=first_line, fix=fix)
+
+
+def check_template_text(data: bytes, path: str = "") -> Iterator[Diagnostic]:
+    """Report each sentence of a template of `skillshelf new` that a file still has. A model would act on it."""
+    for sentence in find_template_sentences(data):
+        message = f"this sentence of the template is still there: {sentence.text!r}"
+        fix = "write your own text in its place, or remove it"
+        yield Diagnostic("error", "template-text", message, path, sentence.line, fix)

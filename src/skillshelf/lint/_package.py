@@ -10,9 +10,8 @@ from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.lint._disk import CheckReport
-from skillshelf.lint._instructions import check_instructions_size
+from skillshelf.lint._format import check_instructions_size, check_template_text
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
-from skillshelf.lint._template import check_template_text
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import (
     PackageSource,

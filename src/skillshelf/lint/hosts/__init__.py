@@ -8,23 +8,21 @@ from skillshelf.lint.hosts._advice import Advice, advise
 from skillshelf.lint.hosts._conditions import CONDITIONS, Condition
 from skillshelf.lint.hosts._detect import find_conditions
 from skillshelf.lint.hosts._map import STATES, MappedSkill, Sighting, SightingState, map_skills
-from skillshelf.lint.hosts._records import (
+from skillshelf.lint.hosts._verdicts import (
     AS_WRITTEN,
     OUTCOMES,
     HostKind,
     HostOutcome,
     HostRecord,
-    Position,
-    load_records,
-)
-from skillshelf.lint.hosts._verdicts import (
     HostVerdict,
+    Position,
     SkillFile,
     find_file_conditions,
     find_skill_files,
     is_nested,
     judge_conditions,
     judge_for_host,
+    load_records,
 )
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import Literal
 from skillshelf.files import is_inside
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.lint.hosts._map import MappedSkill, find_position, find_read_folders
-from skillshelf.lint.hosts._records import AS_WRITTEN, HostRecord, load_records
+from skillshelf.lint.hosts._verdicts import AS_WRITTEN, HostRecord, load_records
 from skillshelf.workspace import Workspace
 
 

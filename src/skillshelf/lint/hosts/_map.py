@@ -7,8 +7,15 @@ from typing import Literal, NamedTuple, get_args
 
 from skillshelf.files import is_at_or_inside, is_inside
 from skillshelf.lint.hosts._detect import find_conditions
-from skillshelf.lint.hosts._records import HostOutcome, HostRecord, Position
-from skillshelf.lint.hosts._verdicts import SkillFile, find_skill_files, is_nested, judge_for_host
+from skillshelf.lint.hosts._verdicts import (
+    HostOutcome,
+    HostRecord,
+    Position,
+    SkillFile,
+    find_skill_files,
+    is_nested,
+    judge_for_host,
+)
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import find_skill_places
 from skillshelf.workspace import Workspace
