@@ -97,7 +97,7 @@ def test_a_skills_name_is_never_executed(complete: Complete, write: Write, tmp_p
 def test_the_script_is_valid(run: Run, tmp_path: Path, shell: str) -> None:
     code, script, stderr = run("completion", shell)
     assert (code, stderr) == (0, "")
-    for word in ("doctor", "trust-workspace", "descriptions"):
+    for word in ("doctor", "trust-workspace", "baseline"):
         assert word in script
     program = shutil.which(shell)
     if program is None:

@@ -9,7 +9,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from skillshelf.evals.stats import Pair, sign_flip
+from skillshelf.evals.stats import Pair
+from skillshelf.evals.stats._exact import sign_flip
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "eval-statistics.md"
 RUNS = 400

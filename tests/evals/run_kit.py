@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
 from skillshelf.evals import CaseInfo, Check, CheckResult, Outcome, Run, Trace, Verdict, check
+from skillshelf.evals._coverage import SkillContent
 from skillshelf.evals._results import Arm
-from skillshelf.evals.stats import SkillContent
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
 

@@ -13,7 +13,8 @@ from skillshelf.agent import Settings
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals import Case, Message, check, make_plan
-from skillshelf.evals.engine import Limits, Options, Price, estimate_judging, estimate_usage
+from skillshelf.evals.engine import Limits, Options, Price
+from skillshelf.evals.engine._estimate import estimate_judging, estimate_usage
 from skillshelf.evals.report import read_history, read_run
 
 CALLS = 3

@@ -281,7 +281,7 @@ def test_a_pattern_matches_like_in_python(text: str, pattern: str) -> None:
 )
 def test_a_case_file_names_a_check_and_its_arguments(name: str, argument: Any, expected: str) -> None:
     """A mapping holds the arguments, another value is the only one, and the skill defaults to that of the case."""
-    assert check.from_config(name, argument, check.CaseContext("demo")).name == expected
+    assert check.from_config(name, argument, skill="demo").name == expected
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_a_faulty_check_in_a_case_file_says_what_would_be_right(
     name: str, argument: Any, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(EvalError) as caught:
-        check.from_config(name, argument, check.CaseContext(folder=str(tmp_path), root=str(tmp_path)))
+        check.from_config(name, argument, folder=str(tmp_path), root=str(tmp_path))
     assert said in str(caught.value)
 
 
@@ -369,7 +369,7 @@ def test_a_check_knows_its_subject() -> None:
     """Reports need no look at its name."""
     about = (~check.reference_loaded("pdf", "forms.md")).about
     assert about == check.About("reference_loaded", "pdf", "forms.md", is_negated=True, is_of_loading=True)
-    assert check.custom(is_nice).about == check.NO_SUBJECT
+    assert check.custom(is_nice).about == check.About("")
 
 
 def is_nice(trace: Trace) -> bool:

@@ -485,7 +485,7 @@ def test_a_new_skill_is_left_out_of_the_comparison_with_a_note(
 
 def test_old_finished_runs_are_removed(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted runs and those with --report stay."""
-    from skillshelf.evals.engine import _run_folder
+    from skillshelf.evals import _run_folder
 
     monkeypatch.setattr(_run_folder.make_run_folder, "__defaults__", (3,))
     cases(GOOD, ERROR)

@@ -9,14 +9,8 @@ import pytest
 
 from evals.run_kit import case, run_of, scripted_case
 from skillshelf.evals import CaseInfo, Run
-from skillshelf.evals.report import (
-    RunComparison,
-    compare,
-    comparison_as_json,
-    comparison_exit_code,
-    comparison_tables,
-    render_plain,
-)
+from skillshelf.evals.report import compare, render_plain
+from skillshelf.evals.report._comparison import RunComparison
 
 
 def before() -> Run:
@@ -81,7 +75,7 @@ def test_a_run_does_not_differ_from_itself() -> None:
     assert set(_kinds(found).values()) == {"same"}
     assert found.versus.difference
     assert (found.versus.difference.value, found.versus.difference.p) == (0, 1)
-    assert comparison_exit_code(found) == 0
+    assert found.exit_code() == 0
 
 
 @pytest.mark.parametrize(
@@ -90,7 +84,7 @@ def test_a_run_does_not_differ_from_itself() -> None:
 )
 def test_a_scripted_case_that_got_worse_sets_the_exit_code(old: str, new: str, code: int) -> None:
     """It ends the same way every time, so a change is no accident."""
-    assert comparison_exit_code(compare(_scripted_run("a", {"a": old}), _scripted_run("b", {"a": new}))) == code
+    assert compare(_scripted_run("a", {"a": old}), _scripted_run("b", {"a": new})).exit_code() == code
 
 
 def test_scripted_cases_have_no_part_in_the_difference_of_two_runs() -> None:
@@ -102,19 +96,17 @@ def test_scripted_cases_have_no_part_in_the_difference_of_two_runs() -> None:
     assert found.versus.difference.cases == 1
     assert found.versus.difference.new == pytest.approx(2 / 3)
     assert _kinds(found) == {"pdf/c": "newly failing", "pdf/a": "lower", "pdf/b": "same"}
-    text = render_plain(comparison_tables(found))
+    text = render_plain(found.tables)
     assert "scripted cases     2 of 2 passed before, 1 of 2 now" in text
     assert "newly failing            passed          missed" in text
-    assert comparison_as_json(found)["statistics"]["scripted"]["after"] == {"passed": 1, "missed": 1, "errors": 0}
+    assert found.as_json()["statistics"]["scripted"]["after"] == {"passed": 1, "missed": 1, "errors": 0}
 
 
 def test_a_case_that_is_scripted_in_one_run_only_is_not_compared() -> None:
     """A model that answers and a script that does are two different things under one name."""
     found = compare(run_of({case("a"): ("p",)}), run_of({scripted_case("a"): ("m",)}))
     assert (found.changes, found.only_a, found.only_b) == ((), ("pdf/a",), ("pdf/a",))
-    assert "1 case with another prompt, or a script in one run only: not compared" in render_plain(
-        comparison_tables(found)
-    )
+    assert "1 case with another prompt, or a script in one run only: not compared" in render_plain(found.tables)
 
 
 def test_replayed_cases_are_compared_like_scripted_ones() -> None:
@@ -128,20 +120,20 @@ def test_replayed_cases_are_compared_like_scripted_ones() -> None:
 def test_a_live_case_newly_fails_only_beyond_chance() -> None:
     """One miss in five proves nothing; five in five do, and among twenty cases even those do not."""
     few = compare(_run("a", {"a": "ppppp"}, live=True), _run("b", {"a": "ppppm"}, live=True))
-    assert (_kinds(few), comparison_exit_code(few)) == ({"pdf/a": "lower"}, 0)
+    assert (_kinds(few), few.exit_code()) == ({"pdf/a": "lower"}, 0)
     all_of_them = compare(_run("a", {"a": "ppppp"}, live=True), _run("b", {"a": "mmmmm"}, live=True))
-    assert (_kinds(all_of_them), comparison_exit_code(all_of_them)) == ({"pdf/a": "newly failing"}, 1)
+    assert (_kinds(all_of_them), all_of_them.exit_code()) == ({"pdf/a": "newly failing"}, 1)
 
     others = dict.fromkeys("bcdefghijklmnopqrst", "ppppp")
     many = compare(_run("a", {"a": "ppppp", **others}, live=True), _run("b", {"a": "mmmmm", **others}, live=True))
-    assert (_kinds(many)["pdf/a"], comparison_exit_code(many)) == ("lower", 0)
+    assert (_kinds(many)["pdf/a"], many.exit_code()) == ("lower", 0)
     assert many.changes[0].corrected_p == pytest.approx(20 * 2 / 252)
 
 
 def test_a_gate_on_new_failures_ignores_chance() -> None:
     found = compare(_run("a", {"a": "ppp", "b": "pmm"}, live=True), _run("b", {"a": "ppm", "b": "mmm"}, live=True))
     assert found.new_failures == ("pdf/a",)
-    assert [comparison_exit_code(found), comparison_exit_code(found, no_new_failures=True)] == [0, 1]
+    assert [found.exit_code(), found.exit_code(no_new_failures=True)] == [0, 1]
 
 
 def test_many_worse_cases_set_the_exit_code() -> None:
@@ -152,19 +144,19 @@ def test_many_worse_cases_set_the_exit_code() -> None:
     )
     assert set(_kinds(found).values()) == {"lower"}
     assert found.versus.difference
-    assert (found.versus.difference.verdict, comparison_exit_code(found)) == ("worse", 1)
+    assert (found.versus.difference.verdict, found.exit_code()) == ("worse", 1)
 
 
 def test_runs_without_a_common_case_are_not_compared() -> None:
     """There is no number, and the exit code says so."""
     found = compare(run_of({case("a"): ("p",)}), run_of({case("b"): ("p",)}))
-    assert (found.versus.difference, found.changes, comparison_exit_code(found)) == (None, (), 3)
-    assert "pass rate          –" in render_plain(comparison_tables(found))
+    assert (found.versus.difference, found.changes, found.exit_code()) == (None, (), 3)
+    assert "pass rate          –" in render_plain(found.tables)
 
 
 def test_the_terminal_says_what_changed() -> None:
     """The totals come first, then each case that changed."""
-    text = render_plain(comparison_tables(compare(before(), after())))
+    text = render_plain(compare(before(), after()).tables)
     assert text.startswith("new against old on 6 cases\n")
     assert "1 newly failing\n1 worse\n1 untested\n1 newly passing\n1 better\n1 same\n" in text
     assert "only in old: pdf/g\nonly in new: pdf/h\n" in text
@@ -174,13 +166,13 @@ def test_the_terminal_says_what_changed() -> None:
 
 def test_the_terminal_says_what_may_be_chance() -> None:
     found = compare(_run("a", {"a": "ppp", "b": "pp"}, live=True), _run("b", {"a": "ppm", "b": "pp"}, live=True))
-    text = render_plain(comparison_tables(found))
+    text = render_plain(found.tables)
     assert "1 lower, which may be chance\n1 same\n" in text
     assert "Fisher's exact test of each live case, corrected for 2 cases (Holm)" in text
 
 
 def test_a_comparison_is_available_as_json() -> None:
-    found = json.loads(json.dumps(comparison_as_json(compare(before(), after()))))
+    found = json.loads(json.dumps(compare(before(), after()).as_json()))
     assert (found["a"], found["b"], found["verdict"], found["only_b"]) == ("old", "new", "open", ["pdf/h"])
     interval = found["statistics"]["difference"]["interval"]
     assert interval["low"] < 0 < interval["high"]
@@ -196,7 +188,7 @@ def test_two_runs_of_the_same_thing_seldom_fail(rate: float, cases: int, repeats
     alarms = 0
     for _ in range(60):
         old, new = _live_run(infos, rate, repeats, draw), _live_run(infos, rate, repeats, draw)
-        alarms += comparison_exit_code(compare(old, new)) == 1
+        alarms += compare(old, new).exit_code() == 1
     assert alarms <= 0.05 * 60
 
 

@@ -43,15 +43,14 @@ from skillshelf.evals.engine import (
     PackedPlan,
     RunFolder,
     begin_run,
-    find_run_folder,
     lock_run,
-    make_state_folder,
     read_run_folder,
 )
 from skillshelf.evals.engine._guard import CircuitBreaker, RunGuard
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.evals.engine._response_cache import CachedModel
 from skillshelf.evals.engine._store import RunStore, file_error, open_file_store
+from skillshelf.evals.report import find_run_folder
 from skillshelf.testing import ScriptedModel, call, fail
 
 CASES, CALLS = 4, 3
@@ -232,8 +231,8 @@ def test_a_failing_call_is_retried_and_then_an_error(tmp_path: Path) -> None:
 
 def test_a_run_belongs_to_one_process(tmp_path: Path) -> None:
     """A second process would pay for everything again."""
-    state = make_state_folder(str(tmp_path))
-    with lock_run(state), pytest.raises(EvalError, match="another process"), lock_run(state):
+    folder = str(tmp_path)
+    with lock_run(folder), pytest.raises(EvalError, match="another process"), lock_run(folder):
         pass
 
 

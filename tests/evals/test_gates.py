@@ -9,7 +9,8 @@ import pytest
 
 from evals.run_kit import case, run_of, scripted_case
 from skillshelf.evals import Run
-from skillshelf.evals.report import Gates, Judgement, judge_run, summarize
+from skillshelf.evals.report import Gates, judge_run, summarize
+from skillshelf.evals.report._gates import Judgement
 
 
 def _judge(run: Run, **gates: object) -> Judgement:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from evals.judging import decide
 from evals.provider import Provider
-from skillshelf.evals.stats import Interval, JudgeQuality, JudgeVerdict, cohen_kappa, measure_judge
+from skillshelf.evals.stats import Interval, JudgeQuality, JudgeVerdict, measure_judge
+from skillshelf.evals.stats._judging import cohen_kappa
 
 Run = Callable[..., tuple[int, str, str]]
 

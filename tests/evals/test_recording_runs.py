@@ -14,7 +14,8 @@ from skillshelf.agent import Settings
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Outcome, Trace, check
 from skillshelf.evals._recording import TrialRecording
-from skillshelf.evals.engine import Options, find_replayed_judge, find_replayed_model
+from skillshelf.evals.engine import Options
+from skillshelf.evals.engine._models import find_replayed_judge, find_replayed_model
 from skillshelf.evals.engine._runner import add_worker_files
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")

@@ -29,13 +29,13 @@ from skillshelf.agent.events import (
     ToolReturned,
 )
 from skillshelf.evals import FileState, Run, Trace
+from skillshelf.evals._artefacts import Artefact, Artefacts, LeftOut
+from skillshelf.evals._coverage import SkillContent
 from skillshelf.evals._trace import CommandRun
-from skillshelf.evals.artefacts import Artefact, Artefacts, LeftOut
-from skillshelf.evals.report import Summary, render_page, summarize, write_run
-from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report.html._transcripts import Step, TranscriptBook, list_steps
-from skillshelf.evals.report.html._trials import trace_way
-from skillshelf.evals.stats import SkillContent
+from skillshelf.evals.report import render_page, summarize, write_run
+from skillshelf.evals.report._summary import Summary
+from skillshelf.evals.report._tables import COUNTED, link_gain, link_rate, link_trials
+from skillshelf.evals.report._trials import Step, TranscriptBook, list_steps, trace_way
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
 

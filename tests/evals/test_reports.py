@@ -17,15 +17,12 @@ from rich.console import Console
 from evals.run_kit import TEXTS, case, hostile, outcome, result, run_of, sample, scripted_case
 from skillshelf.agent.events import Failed, Usage
 from skillshelf.evals import CaseInfo, CheckResult, Run, Verdict, check
+from skillshelf.evals._coverage import SkillContent
 from skillshelf.evals.report import (
-    Fault,
     Gates,
     RunUnreadableError,
-    Stop,
-    Summary,
     annotate,
     compare,
-    comparison_tables,
     disarm_line,
     judge_run,
     read_run,
@@ -40,7 +37,8 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.evals.report._format import format_interval, format_rate
-from skillshelf.evals.stats import Counts, Interval, SkillContent, exact_rate
+from skillshelf.evals.report._summary import Fault, Stop, Summary
+from skillshelf.evals.stats import Counts, Interval, exact_rate
 from skillshelf.rendering import Cleaned
 from skillshelf.tables import Table
 
@@ -142,7 +140,7 @@ def test_no_name_can_forge_a_workflow_command(text: str) -> None:
     """GitHub reads standard output: `::` after blanks begins a command, and so does `##[` anywhere."""
     summary = summarize(hostile(text), {text: SkillContent("", {text: ""})})
     made = render_plain(summary_tables(summary), summary_line(summary))
-    made += render_plain(comparison_tables(compare(hostile(text), hostile(text))))
+    made += render_plain(compare(hostile(text), hostile(text)).tables)
     for line in made.splitlines():
         assert not line.lstrip().startswith("::")
         assert "##[" not in line

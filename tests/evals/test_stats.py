@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 
 from skillshelf import Shelf
 from skillshelf.agent.events import Usage
+from skillshelf.evals._coverage import Section, SkillContent, measure_coverage, read_skill_contents
 from skillshelf.evals.stats import (
     Counts,
     Difference,
     Pair,
     Queries,
-    Section,
-    SkillContent,
     Spending,
     TriggerTrial,
     clustered_rate,
@@ -33,15 +32,12 @@ from skillshelf.evals.stats import (
     flaky_share,
     holm,
     is_right,
-    mcnemar,
     mean,
-    measure_coverage,
-    read_skill_contents,
     score_triggers,
     settle,
-    sign_flip,
     sum_spending,
 )
+from skillshelf.evals.stats._exact import mcnemar, sign_flip
 from skillshelf.evals.stats._rates import student_quantile
 
 counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
@@ -485,7 +481,7 @@ def test_spending_counts_the_trials_without_a_price() -> None:
 
 _COVER_WITH_A_CPU_LIMIT = """
 import json, resource, sys, time
-from skillshelf.evals.stats import SkillContent, measure_coverage
+from skillshelf.evals._coverage import SkillContent, measure_coverage
 
 titles = json.load(sys.stdin)
 limit = int(time.process_time()) + 3

@@ -11,7 +11,7 @@ import pytest
 
 from evals.run_kit import case, run_of
 from skillshelf.evals import Run
-from skillshelf.evals.report import history_tables, read_history, write_run
+from skillshelf.evals.report import read_history, write_run
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -122,5 +122,5 @@ def test_the_json_has_every_number(run: Command, tmp_path: Path) -> None:
 
 def test_columns_that_say_nothing_are_left_out(tmp_path: Path) -> None:
     _write(tmp_path, "a", 1, "p")
-    [runs] = history_tables(read_history(str(tmp_path)))
+    [runs] = read_history(str(tmp_path)).tables
     assert [column.title for column in runs.columns] == ["started", "run", "model", "cases", "rate [95%]", "cost"]

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.evals.check import Check, is_judge
+from skillshelf.evals.check import Check
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
 
@@ -81,7 +81,7 @@ class Case:
     @property
     def is_live(self) -> bool:
         """True if a model answers or judges. A case with a script and without a judge ends the same way every time."""
-        return self.script is None or any(is_judge(check) for check in self.checks)
+        return self.script is None or any(check.is_judge for check in self.checks)
 
     @property
     def prompt(self) -> str:

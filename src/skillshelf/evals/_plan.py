@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from skillshelf.errors import EvalError
 from skillshelf.evals._baseline import NONE, Baseline
 from skillshelf.evals._case import Case, code_skill_file, code_skill_name, make_code_source
+from skillshelf.evals._coverage import SkillContent, read_skill_contents
 from skillshelf.evals._folders import skill_name, skills_in
-from skillshelf.evals._results import Arm, CaseInfo, describe_case
-from skillshelf.evals.stats import SkillContent, read_skill_contents
+from skillshelf.evals._results import Arm, CaseInfo
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def infos(self) -> tuple[CaseInfo, ...]:
-        return tuple(describe_case(case) for case in self.cases)
+        return tuple(map(CaseInfo.of, self.cases))
 
     @property
     def skills(self) -> dict[str, str]:

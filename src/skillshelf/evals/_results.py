@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from skillshelf.agent.events import SkillLoaded, Usage
+from skillshelf.evals._artefacts import NO_ARTEFACTS, Artefacts
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.artefacts import NO_ARTEFACTS, Artefacts
-from skillshelf.evals.check import NO_SUBJECT, About, Check, Verdict
+from skillshelf.evals.check import About, Check, Verdict
 from skillshelf.text import clip
 
 Status = Literal["passed", "missed", "error"]
@@ -21,6 +21,7 @@ Status = Literal["passed", "missed", "error"]
 Arm = Literal["with", "without", "old"]
 """With the skill as it is, without it, or with the version that `--baseline` names."""
 
+_NO_SUBJECT = About("")
 MAX_QUERY = 80
 """Characters of a query in the name of a case."""
 
@@ -56,19 +57,19 @@ class CaseInfo:
         """The id of the case, with its query, for readers."""
         return f"{self.id}: {clip(self.query, MAX_QUERY)!r}" if self.query else self.id
 
-
-def describe_case(case: Case) -> CaseInfo:
-    return CaseInfo(
-        id=case.id,
-        name=case.name,
-        skill=case.skill,
-        should_trigger=case.should_trigger,
-        location=case.location,
-        prompt=case.prompt,
-        is_named=case.is_named,
-        turns_digest=case.turns_digest,
-        live=case.is_live,
-    )
+    @classmethod
+    def of(cls, case: Case) -> CaseInfo:
+        return cls(
+            id=case.id,
+            name=case.name,
+            skill=case.skill,
+            should_trigger=case.should_trigger,
+            location=case.location,
+            prompt=case.prompt,
+            is_named=case.is_named,
+            turns_digest=case.turns_digest,
+            live=case.is_live,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class CheckResult:
 
     name: str
     verdict: Verdict
-    about: About = NO_SUBJECT
+    about: About = _NO_SUBJECT
 
 
 def make_result(check: Check, verdict: Verdict) -> CheckResult:

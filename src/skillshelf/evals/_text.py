@@ -1,11 +1,15 @@
-"""Texts in messages and reports: quoted, listed, compared."""
+"""Texts in messages and reports: quoted, listed, compared, and values explained."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.text import clip
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 
 MAX_LISTED_ITEMS = 8
 MAX_QUOTED = 160
@@ -54,3 +58,34 @@ def find_first_difference(ours: str, theirs: str) -> LineDifference | None:
         if our_line != their_line:
             return LineDifference(index + 1, our_line, their_line)
     return None
+
+
+MAX_VALUE_SHOWN = 60
+_EXPECTED = {
+    "string_type": "It must be text: put it in quotes",
+    "bool_type": "It must be true or false",
+    "int_type": "It must be a whole number",
+    "float_type": "It must be a number",
+    "list_type": "It must be a list: lines that begin with `- `",
+    "tuple_type": "It must be a list: lines that begin with `- `",
+    "dict_type": "It must be a mapping: {path: README.md}",
+    "finite_number": "It must be a finite number",
+}
+
+
+def explain_expected(error: ErrorDetails) -> str:
+    """Return what a value must be, as a sentence."""
+    kind = error["type"]
+    context = error.get("ctx", {})
+    if kind in _EXPECTED:
+        return _EXPECTED[kind]
+    if kind == "literal_error":
+        return f"It must be {context['expected']}"
+    if kind == "greater_than_equal":
+        return f"It must be {context['ge']} or more"
+    return error["msg"]
+
+
+def show_value(value: Any) -> str:
+    """Return a value for a message, cut if it is long."""
+    return clip(repr(value), MAX_VALUE_SHOWN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
+from pydantic_ai.workspaces import WorkspaceError, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills
+from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills, run_confined
 from skillshelf.agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
@@ -28,7 +29,6 @@ from skillshelf.errors import (
     error_code,
 )
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
-from skillshelf.evals._commands import run_commands
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import CommandRun, FileState, Trace
 from skillshelf.evals._workspace import (
@@ -39,7 +39,7 @@ from skillshelf.evals._workspace import (
     read_inputs,
     temporary_folder,
 )
-from skillshelf.evals.check import find_commands, is_skill_loaded
+from skillshelf.evals.check import Command, find_commands
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -85,7 +85,9 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
     code_sources = [make_code_source(case.code_skills)] if case.code_skills else []
     # The engine makes its own retries, for all trials together.
     chosen = replace(model, model=observed)
-    is_load_checked = case.should_trigger is not None or any(map(is_skill_loaded, case.checks))
+    is_load_checked = case.should_trigger is not None or any(
+        check.about.kind == "skill_loaded" for check in case.checks
+    )
 
     record = _Record()
     spent = NOTHING_SPENT
@@ -169,3 +171,47 @@ def _find_infrastructure_failure(events: list[Event]) -> Failed | None:
         if isinstance(event, Failed) and event.code not in _COUNTED_ERRORS:
             return event
     return None
+
+
+MAX_OUTPUT_KEPT = 20_000
+"""Characters of stdout, and of stderr, that a trace keeps of one command."""
+
+
+async def run_commands(root: str, commands: Iterable[Command]) -> tuple[CommandRun, ...]:
+    """Run commands one after another, each in the workspace as the one before left it."""
+    return tuple([await _run_command(root, command) for command in commands])
+
+
+async def _run_command(root: str, command: Command) -> CommandRun:
+    try:
+        ended = await run_confined(root, command.text, command.timeout)
+    except WorkspaceTimeoutError as stop:
+        return _describe(command, None, stop.stdout, stop.stderr, timed_out=True)
+    except WorkspaceOutputLimitError as stop:
+        return _describe(command, None, stop.stdout, stop.stderr, too_long=True)
+    except (WorkspaceError, OSError, ValueError) as error:
+        return CommandRun(command.text, command.timeout, error=str(error) or type(error).__name__)
+    return _describe(command, ended.exit_code, ended.stdout, ended.stderr)
+
+
+def _describe(
+    command: Command,
+    exit_code: int | None,
+    stdout: str,
+    stderr: str,
+    *,
+    timed_out: bool = False,
+    too_long: bool = False,
+) -> CommandRun:
+    kept_stdout = stdout[-MAX_OUTPUT_KEPT:]
+    kept_stderr = stderr[-MAX_OUTPUT_KEPT:]
+    return CommandRun(
+        command.text,
+        command.timeout,
+        exit_code,
+        kept_stdout,
+        kept_stderr,
+        cut=len(stdout) + len(stderr) - len(kept_stdout) - len(kept_stderr),
+        timed_out=timed_out,
+        too_long=too_long,
+    )

@@ -10,7 +10,7 @@ from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import list_searched
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, describe_case
+from skillshelf.evals import Case, CaseInfo, Message
 from skillshelf.evals.formats import find_cases, find_skill_folder
 from skillshelf.evals.formats import list_cases as read_case_outlines
 from skillshelf.evals.report import disarm_line
@@ -40,7 +40,7 @@ def select_cases(args: argparse.Namespace, *, run_python: bool = True) -> tuple[
     wanted = args.filter.lower()
     selected = []
     for case in cases:
-        texts = (case.id, describe_case(case).query, *case.tags)
+        texts = (case.id, CaseInfo.of(case).query, *case.tags)
         if any(wanted in text.lower() for text in texts):
             selected.append(case)
     return selected, notes
@@ -96,7 +96,7 @@ def _row(case: Case) -> list[str | Cell]:
     path, _, line = case.location.rpartition(":")
     if path:
         place = f"{shown_path(path)}:{line}"
-    return [disarm_line(describe_case(case).label), str(len(case.checks)), _model_name(case), place]
+    return [disarm_line(CaseInfo.of(case).label), str(len(case.checks)), _model_name(case), place]
 
 
 def _model_name(case: Case) -> str:

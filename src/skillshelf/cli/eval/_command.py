@@ -290,39 +290,31 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _compare_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.report import (
-        compare,
-        comparison_as_json,
-        comparison_exit_code,
-        comparison_tables,
-        render_plain,
-        render_rich,
-    )
+    from skillshelf.evals.report import compare, render_plain, render_rich
 
     comparison = compare(_read_run(args.before), _read_run(args.after))
-    code = comparison_exit_code(comparison, no_new_failures=args.gate == _NO_NEW_FAILURES)
+    code = comparison.exit_code(no_new_failures=args.gate == _NO_NEW_FAILURES)
     if args.json:
-        out.print_json({**comparison_as_json(comparison), "exit_code": code})
+        out.print_json({**comparison.as_json(), "exit_code": code})
     elif out.is_terminal:
-        out.print_rich(render_rich(comparison_tables(comparison)))
+        out.print_rich(render_rich(comparison.tables))
     else:
-        out.write(render_plain(comparison_tables(comparison)))
+        out.write(render_plain(comparison.tables))
     return code
 
 
 def _view_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.engine import find_runs_folder
-    from skillshelf.evals.report import history_as_json, history_tables, read_history, render_plain, render_rich
+    from skillshelf.evals.report import find_runs_folder, read_history, render_plain, render_rich
 
     history = read_history(os.path.abspath(args.folder or find_runs_folder()))
     if not history.records and not history.unreadable:
         raise EvalError(f"There is no run in {history.folder}", "Give the folder that --report named, or one above it")
     if args.json:
-        out.print_json(history_as_json(history))
+        out.print_json(history.as_json())
     elif out.is_terminal:
-        out.print_rich(render_rich(history_tables(history)))
+        out.print_rich(render_rich(history.tables))
     else:
-        out.write(render_plain(history_tables(history)))
+        out.write(render_plain(history.tables))
     return 0
 
 
@@ -351,30 +343,17 @@ def _read_run(name_or_path: str) -> "Run":
 
 def _find_run(name_or_path: str) -> str:
     """Return the path of a run's folder, or of its run.json if that is given. Raises EvalError."""
-    from skillshelf.evals.engine import find_run_folder
+    from skillshelf.evals.report import find_run_folder
 
     return name_or_path if os.path.exists(name_or_path) else find_run_folder(name_or_path)
 
 
 def _run_worker(args: argparse.Namespace) -> int:
     from skillshelf.cli.eval._consent import refuse_unconfined_worker
+    from skillshelf.evals.engine import run_worker
 
     if not args.engine:
         raise EvalError("a worker needs --engine", "skillshelf eval worker --engine postgresql://host/db")
     refuse_unconfined_worker(args)
-    asyncio.run(_run_trials_of_others(args.engine))
+    asyncio.run(run_worker(args.engine, lambda text: complain(f"skillshelf: {text}")))
     return 0
-
-
-async def _run_trials_of_others(url: str) -> None:
-    """Run trials until interrupted. DBOS runs them in the event loop that starts it, which is this one."""
-    from skillshelf.evals.engine import RECOVERY_SECONDS, start_node
-
-    node = start_node(url, lambda text: complain(f"skillshelf: {text}"))
-    complain("skillshelf: waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
-    try:
-        while True:
-            await asyncio.sleep(RECOVERY_SECONDS)
-            await asyncio.to_thread(node.recover_trials)
-    finally:
-        await asyncio.to_thread(node.close)

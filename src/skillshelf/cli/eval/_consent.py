@@ -15,7 +15,7 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import complain, shown_path
 from skillshelf.cli._workspace import list_searched, locate_workspace
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, is_skill, skills_in
+from skillshelf.evals import Case
 from skillshelf.evals.check import find_commands
 from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, find_pending_folder, summary
@@ -48,17 +48,6 @@ def _covers(above: str, folder: str, workspace: str) -> bool:
         return False
     below = folder.removeprefix(f"{above}/")
     return not any(part.startswith(".") for part in below.split("/"))
-
-
-def find_skill_folders(cases: Iterable[Case]) -> list[str]:
-    """Return the folders of the skills on the shelves of cases. Skills steer the agent, so they need approval too."""
-    shelves = dict.fromkeys(folder for case in cases for folder in case.skills)
-    skills: dict[str, None] = {}
-    for shelf in shelves:
-        for folder in skills_in(shelf):
-            if is_skill(folder):
-                skills[os.path.realpath(folder)] = None
-    return list(skills)
 
 
 def check_approval(folders: Sequence[str], args: argparse.Namespace) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from skillshelf.cli._output import shown_path
 from skillshelf.cli._workspace import list_searched
 from skillshelf.errors import EvalError
-from skillshelf.evals import DEFAULT_TIMEOUT
-from skillshelf.evals.engine import find_run_folder, read_run_folder
+from skillshelf.evals.engine import Options, read_run_folder
+from skillshelf.evals.report import find_run_folder
 
 _FIXED_OPTIONS = (
     "paths",
@@ -31,7 +31,7 @@ _FIXED_OPTIONS = (
 _REPORT_OPTIONS = ("max_cost", "max_tokens", "price", "junit", "github", "fail_under", "gate")
 """Options about the report and its gates, which may differ when a run is resumed."""
 _PATH_OPTIONS = ("baseline", "record", "replay", "junit")
-_DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, DEFAULT_TIMEOUT, [])
+_DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, Options().timeout, [])
 
 
 def restore_request(args: argparse.Namespace) -> None:

@@ -4,53 +4,45 @@ import argparse
 import asyncio
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from skillshelf._version import __version__
-from skillshelf.agent import ChosenModel, Settings, load_settings, resolve
-from skillshelf.agent.events import Usage
+from skillshelf.agent import Settings, load_settings
 from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
 from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli.eval._cases import explain_no_cases, find_suite_skill, select_cases
-from skillshelf.cli.eval._consent import check_approval, find_case_folders, find_skill_folders, refuse_unconfined
+from skillshelf.cli.eval._consent import check_approval, find_case_folders, refuse_unconfined
 from skillshelf.cli.eval._progress import make_progress
 from skillshelf.cli.eval._resume import check_output_paths, make_request
 from skillshelf.descriptor import Diagnostic
-from skillshelf.errors import EvalError, ModelUnavailableError, RunStoppedError
-from skillshelf.evals import Case, Plan, Run, make_plan
-from skillshelf.evals.check import is_judge
+from skillshelf.errors import EvalError, RunStoppedError
+from skillshelf.evals import Case, Run, make_plan
 from skillshelf.evals.engine import (
-    DEFAULT_PARALLEL,
-    HOW_TO_PRICE,
-    JUDGE_ROLE,
     Limits,
     Options,
     PackedPlan,
     Price,
     RunFolder,
     begin_run,
-    estimate_judging,
-    estimate_usage,
-    find_price,
-    find_replayed_judge,
-    find_replayed_model,
-    find_run_folder,
+    estimate_plan,
     finish_run,
     lock_run,
     make_run_folder,
-    make_state_folder,
+    name_judges,
+    name_models,
     read_run_folder,
     run_plan,
 )
+from skillshelf.evals.formats import find_skill_folders
 from skillshelf.evals.report import (
-    HTML_FILE,
     Gates,
     annotate,
     disarm_line,
+    find_run_folder,
     format_money,
     judge_run,
     render_junit,
@@ -62,7 +54,6 @@ from skillshelf.evals.report import (
     summary_tables,
     write_run,
 )
-from skillshelf.evals.stats import SkillContent
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 
@@ -88,18 +79,19 @@ def run_cases(args: argparse.Namespace, gates: Gates, out: Output) -> int:
     with tempfile.TemporaryDirectory(prefix="skillshelf-old-") as stage:
         with keep_output_clean():
             packed = PackedPlan(make_plan(approved.cases, args.repeat, args.baseline, stage), options)
-        _note_incomparable(packed.plan)
+        _note_incomparable(packed)
         if options.parallel:
             refuse_unconfined((trial.case for trial in packed.plan.trials), args)
-        judge = _name_judges(packed.plan.cases, options)
-        model = _resolve_models(packed.plan.cases, options)
-        _estimate(packed, args)
+        judge = name_judges(packed.plan.cases, options)
+        model = name_models(packed.plan.cases, options, complain)
+        if not args.resume and not options.are_workers_alone:
+            _announce_cost(packed)
 
         path = find_run_folder(args.resume) if args.resume else make_run_folder(args.report)
-        with lock_run(make_state_folder(path)):
+        with lock_run(path):
             folder = _open_run_folder(path, packed, args)
             run = replace(_run_trials(packed, folder, model, args, out), judge=judge)
-            code = _report(run, packed.plan.contents, folder, gates, approved.faults, args, out)
+            code = _report(run, packed, folder, gates, approved.faults, args, out)
             finish_run(packed, folder, run.outcomes)
     return code
 
@@ -134,8 +126,9 @@ def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, 
     )
 
 
-def _note_incomparable(plan: Plan) -> None:
+def _note_incomparable(packed: PackedPlan) -> None:
     """Say what the baseline has nothing to compare with."""
+    plan = packed.plan
     for skill in plan.new:
         complain(f"skillshelf: {skill} is new since {plan.baseline}, so there is nothing to compare it with.")
     if plan.lacks_comparison:
@@ -151,7 +144,7 @@ def _make_options(args: argparse.Namespace) -> Options:
         args.record,
         args.replay,
         args.engine,
-        DEFAULT_PARALLEL if args.parallel is None else args.parallel,
+        Options().parallel if args.parallel is None else args.parallel,
         args.rate,
         args.timeout,
         Limits(args.max_cost or 0.0, args.max_tokens or 0, Price(*args.price) if args.price else None),
@@ -174,88 +167,15 @@ def _choose_judge(args: argparse.Namespace) -> Settings | None:
     return None
 
 
-def _resolve_models(cases: Sequence[Case], options: Options) -> str:
-    """Return the name of the run's model after checking that every model works. Raises ModelUnavailableError."""
-    live = [case for case in cases if case.script is None]
-    if options.replay:
-        recorded = {find_replayed_model(options, case.model).id for case in live}
-        return ", ".join(sorted(recorded)) or "scripted"
-    if not live:
-        return "scripted"
-    if options.engine and not options.parallel:  # the workers have the API keys
-        return options.settings.model
-
-    names = []
-    for model in sorted({case.model for case in live}):
-        resolved = resolve(options.settings_for(model))
-        names.append(resolved.name)
-        if resolved.note:
-            complain(resolved.note)
-    return ", ".join(names)
-
-
-def _resolve_judges(cases: Sequence[Case], options: Options) -> list[ChosenModel]:
-    """Return the models that judge. They run here, even if workers run the trials. Raises EvalError."""
-    judges = []
-    for model in _find_judge_names(cases):
-        try:
-            judges.append(resolve(options.settings_for_judge(model)))
-        except ModelUnavailableError as error:
-            problem = f"The model for `judge` checks cannot be used: {str(error).rstrip('.')}"
-            raise EvalError(problem, "Choose another one with --judge MODEL") from error
-    return judges
-
-
-def _find_judge_names(cases: Sequence[Case]) -> list[str]:
-    """Return the models that `judge` checks ask for by name; the empty name is the run's judge."""
-    models = {check.arguments["model"] or "" for case in cases for check in case.checks if is_judge(check)}
-    return sorted(model for model in models if isinstance(model, str))  # a case in Python may give the model itself
-
-
-def _name_judges(cases: Sequence[Case], options: Options) -> str:
-    """Return the names of the judges for the report, after checking that they work. Raises EvalError."""
-    if not options.replay:
-        return ", ".join(judge.name for judge in _resolve_judges(cases, options))
-    names = set()
-    for model in _find_judge_names(cases):
-        with suppress(EvalError):  # its trials will say that they are not recorded
-            names.add(find_replayed_judge(options, model or JUDGE_ROLE).id)
-    return ", ".join(sorted(names))
-
-
-def _estimate(packed: PackedPlan, args: argparse.Namespace) -> None:
+def _announce_cost(packed: PackedPlan) -> None:
     """Say what the run will cost, as far as that is known. Raises EvalError if --max-cost cannot be kept."""
-    options = packed.options
-    cases = [trial.case for trial in packed.plan.trials]
-    answered = [case for case in cases if not options.is_free(case)]
-    judged = [case for case in cases if _needs_paid_judge(case, options)]
-    trials = sum(1 for case in cases if not options.is_free(case) or _needs_paid_judge(case, options))
-    if not trials or args.resume or (options.engine and not options.parallel):
+    estimate = estimate_plan(packed.plan, packed.options)
+    if not estimate.trials:
         return
-    usage = Usage(0, 0, cost=0.0)
-    for model in sorted({case.model for case in answered}):
-        estimated = estimate_usage([case for case in answered if case.model == model])
-        usage += _add_price(estimated, resolve(options.settings_for(model)), options)
-    judges = _resolve_judges(judged, options)
-    if judges:
-        # Checks rarely name judges of their own, so all of them are taken to cost as much as the first.
-        usage += _add_price(estimate_judging(judged), judges[0], options)
-
+    usage = estimate.usage
     cost = "" if usage.cost is None else f", about {format_money(usage.cost)}"
     tokens = f"about {usage.input + usage.output:,} tokens"
-    complain(f"skillshelf: {count_noun(trials, 'live trial')}, estimated at {tokens}{cost}.")
-
-
-def _needs_paid_judge(case: Case, options: Options) -> bool:
-    return not options.is_judging_free and any(is_judge(check) for check in case.checks)
-
-
-def _add_price(usage: Usage, model: ChosenModel, options: Options) -> Usage:
-    """Return an estimate with its cost, if the price is known. Raises EvalError if --max-cost needs it."""
-    price = find_price(model.model) or options.limits.price
-    if options.limits.max_cost and price is None:
-        raise EvalError(f"--max-cost: the price of {model.name} is not known", HOW_TO_PRICE)
-    return price.add_to(usage) if price else usage
+    complain(f"skillshelf: {count_noun(estimate.trials, 'live trial')}, estimated at {tokens}{cost}.")
 
 
 def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) -> RunFolder:
@@ -324,7 +244,7 @@ def _resume_command(folder: RunFolder, args: argparse.Namespace) -> str:
 
 def _report(
     run: Run,
-    contents: Mapping[str, SkillContent],
+    packed: PackedPlan,
     folder: RunFolder,
     gates: Gates,
     faults: Sequence[Diagnostic],
@@ -332,7 +252,8 @@ def _report(
     out: Output,
 ) -> int:
     """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
-    write_run(run, folder.path, contents, gates)
+    contents = packed.plan.contents
+    page = write_run(run, folder.path, contents, gates)
     summary = summarize(run, contents)
     judgement = judge_run(summary, gates)
     if args.junit:
@@ -358,7 +279,7 @@ def _report(
     if faults:
         missing = f"{count_noun(len(faults), 'error')} in the case files: those cases are not in these numbers."
         out.print_styled(missing, _EXIT_STYLES.get(code, "yellow"))
-    out.print_styled(f"{shown_path(os.path.join(folder.path, HTML_FILE))}  (run {run.id})", "dim")
+    out.print_styled(f"{shown_path(page)}  (run {run.id})", "dim")
     if args.github:
         for note in annotate(summary, judgement):
             out.print(github_annotation(note))

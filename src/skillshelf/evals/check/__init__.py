@@ -15,7 +15,7 @@ from skillshelf.evals.check._behavior import (
     response_matches,
     tool_called,
 )
-from skillshelf.evals.check._check import NO_SUBJECT, About, Check, Verdict, custom, look
+from skillshelf.evals.check._check import About, Check, Verdict, custom, look
 from skillshelf.evals.check._evidence import describe_work
 from skillshelf.evals.check._files import (
     file_contains,
@@ -26,10 +26,8 @@ from skillshelf.evals.check._files import (
     json_schema,
     table_equals,
 )
-from skillshelf.evals.check._judge import is_judge, judge, judged_by, look_at_all, parse_verdicts
+from skillshelf.evals.check._judge import judge, judged_by, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
-    is_reference_named,
-    is_skill_loaded,
     listing_contains,
     reference_denied,
     reference_loaded,
@@ -38,13 +36,11 @@ from skillshelf.evals.check._loading import (
     skill_reloaded,
     trigger,
 )
-from skillshelf.evals.check._registry import CaseContext, from_config, get_registered, register
+from skillshelf.evals.check._registry import from_config, get_registered, register
 from skillshelf.evals.check._run import Command, find_commands, run
 
 __all__ = [
-    "NO_SUBJECT",
     "About",
-    "CaseContext",
     "Check",
     "Command",
     "Verdict",
@@ -58,9 +54,6 @@ __all__ = [
     "find_commands",
     "from_config",
     "golden",
-    "is_judge",
-    "is_reference_named",
-    "is_skill_loaded",
     "json_schema",
     "judge",
     "judged_by",

@@ -22,9 +22,8 @@ from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._folders import resolve_inside
-from skillshelf.evals._text import clip_quote
+from skillshelf.evals._text import clip_quote, explain_expected, show_value
 from skillshelf.evals._trace import Trace
-from skillshelf.evals._validation import explain_expected, show_value
 from skillshelf.text import clip
 
 
@@ -58,9 +57,16 @@ class About:
         """True if the result of the check is known beforehand because this skill is not on the shelf."""
         return self.is_of_loading and self.skill in ("", skill)
 
+    def means_reference(self, path: str) -> bool:
+        """True if the check names this reference, by its whole path or the end of it."""
+        return is_reference_named(path, self.reference)
 
-NO_SUBJECT = About("")
-"""The subject of a function in a Python case."""
+
+def is_reference_named(path: str, name: str) -> bool:
+    """True if a name means this reference: it may be the whole path, or its end."""
+    return path == name or path.endswith(f"/{name}")
+
+
 Role = Literal["skill", "reference", "stored", "given", "sentence"]
 
 
@@ -196,6 +202,11 @@ class Check:
     def name(self) -> str:
         """The check as reports show it."""
         return f"not {self.description}" if self.is_negated else self.description
+
+    @property
+    def is_judge(self) -> bool:
+        """True if the check asks a model."""
+        return self.kind.name == "judge"
 
     @property
     def about(self) -> About:

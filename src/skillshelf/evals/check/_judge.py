@@ -84,17 +84,12 @@ async def judge(
     return verdict
 
 
-def is_judge(check: Check) -> bool:
-    """True if a check asks a model."""
-    return check.kind.name == "judge"
-
-
 async def look_at_all(checks: Sequence[Check], trace: Trace) -> list[Verdict]:
     """Make checks, as `look` does. Judges that share a model are asked in one call."""
-    judged = await _judge_together([check for check in checks if is_judge(check)], trace)
+    judged = await _judge_together([check for check in checks if check.is_judge], trace)
     verdicts = []
     for check in checks:
-        if is_judge(check):
+        if check.is_judge:
             verdict = judged[_model_key(check), check.arguments["rubric"]]
             verdicts.append(check.conclude(verdict, trace))
         else:

@@ -13,6 +13,7 @@ from skillshelf.evals.check._check import (
     SkillName,
     Verdict,
     built_in,
+    is_reference_named,
 )
 from skillshelf.listing import OPENING, Entry, parse
 
@@ -32,11 +33,6 @@ def skill_loaded(trace: Trace, name: SkillName) -> Verdict:
     """Check that the skill's instructions entered the conversation, at the user's or the model's request."""
     loaded = [event.skill for event in trace.events if isinstance(event, SkillLoaded)]
     return Verdict(name in loaded, f"skills loaded: {list_items(loaded)}")
-
-
-def is_skill_loaded(check: Check) -> bool:
-    """True if a check is about whether a skill is loaded, or not."""
-    return check.kind.name == "skill_loaded"
 
 
 def trigger(skill: str, should: bool | None) -> tuple[Check, ...]:
@@ -121,8 +117,3 @@ def _listed_references(trace: Trace, skill: str) -> list[str] | None:
 
 def _entry_text(entry: Entry) -> str:
     return "\n".join([entry.description, *entry.references, entry.instructions or ""])
-
-
-def is_reference_named(reference: str, name: str) -> bool:
-    """True if a check means this reference: it may name the whole path, or its end."""
-    return reference == name or reference.endswith(f"/{name}")

@@ -1,7 +1,6 @@
 """Checks by name: the built-in ones, those that users register, and how a case file writes their arguments."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Concatenate
 
 from skillshelf.errors import EvalError
@@ -11,18 +10,6 @@ from skillshelf.evals.check._check import BUILT_IN, Check, CheckKind, CheckResul
 from skillshelf.text import clip, closest_names
 
 _registered: dict[str, CheckKind] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class CaseContext:
-    """The facts about a case that its checks may leave out."""
-
-    skill: str = ""
-    """The skill under test, for checks that name none."""
-    folder: str = ""
-    """The folder that the paths of stored files are relative to; empty for the current folder."""
-    root: str = ""
-    """The folder that these paths may not leave."""
 
 
 def register(function: Callable[Concatenate[Trace, P], CheckResultValue]) -> Callable[P, Check]:
@@ -54,28 +41,30 @@ def get_registered(name: str) -> Callable[..., Check]:
         raise AttributeError(str(error)) from None
 
 
-def from_config(name: str, argument: Any = None, context: CaseContext | None = None) -> Check:
+def from_config(name: str, argument: Any = None, *, skill: str = "", folder: str = "", root: str = "") -> Check:
     """Make the check that `name: argument` in a case file stands for. Raises EvalError.
 
-    A mapping holds the check's arguments by name; any other value is its only argument.
+    A mapping holds the check's arguments by name; any other value is its only argument. `skill` is the skill under
+    test, for checks that name none. Paths of stored files are relative to `folder`, by default the current one, and may
+    not leave `root`.
     """
-    context = context or CaseContext()
     if name == "not":
-        return ~_make_negated(argument, context)
+        inner, inner_argument = _read_negated(argument)
+        return ~from_config(inner, inner_argument, skill=skill, folder=folder, root=root)
 
     kind = _find_kind(name)
     arguments = _read_arguments(kind, argument)
     skill_parameter = kind.parameters_by_role.get("skill")
-    if skill_parameter and context.skill:
-        arguments.setdefault(skill_parameter, context.skill)
+    if skill_parameter and skill:
+        arguments.setdefault(skill_parameter, skill)
     elif skill_parameter and kind.lacks_only(skill_parameter, arguments):
         raise EvalError(
             f"{name}: it is not known which skill is meant, because the case has several skills or none",
             f"Write `skill: NAME` in the case or for all cases of the file, or `{skill_parameter}:` in the check",
         )
     made = kind.make(**arguments)
-    if context.folder:
-        return made.below(context.folder, context.root or context.folder)
+    if folder:
+        return made.below(folder, root or folder)
     return made
 
 
@@ -91,12 +80,13 @@ def _find_kind(name: str) -> CheckKind:
     raise EvalError(f"there is no check {clip(name, 60)!r}", fix)
 
 
-def _make_negated(argument: Any, context: CaseContext) -> Check:
+def _read_negated(argument: Any) -> tuple[str, Any]:
+    """Return the name and the argument of the check below `not`."""
     if isinstance(argument, str):
-        return from_config(argument, None, context)
+        return argument, None
     if isinstance(argument, Mapping) and len(argument) == 1:
         [(name, inner)] = argument.items()
-        return from_config(str(name), inner, context)
+        return str(name), inner
     raise EvalError(f"`not` is given {clip(str(argument), 60)!r}", "Give it one check: `not: {skill_loaded: pdf}`")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic_ai.exceptions import (
     ModelAuthenticationError,
@@ -21,8 +23,10 @@ from pydantic_ai.messages import ModelResponse
 from skillshelf.agent import explain_error, usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
-from skillshelf.evals.engine._budget import Limits
+from skillshelf.evals._text import show_dollars
 
+HOW_TO_PRICE = "Give --price IN/OUT, in dollars for a million tokens, or --max-tokens instead"
+MILLION = 1_000_000
 RETRY_PAUSES = (1.0, 3.0, 9.0, 27.0)
 """Seconds before each further attempt at a call that failed with a transient error."""
 MAX_PAUSE = 90.0
@@ -35,9 +39,56 @@ DOWN_ERRORS = (ModelServerError, ModelUnavailableError, *UNREACHABLE_ERRORS)
 REFUSALS = (ModelAuthenticationError, ModelNotFoundError)
 """Errors that most probably concern every call: a wrong key, or a model that the provider does not have."""
 
-NO_LIMITS = Limits()
-
 Ask = Callable[[], Awaitable[ModelResponse]]
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+
+    def add_to(self, usage: Usage) -> Usage:
+        """Return a usage with its cost, if that is not known already."""
+        if usage.cost is not None:
+            return usage
+        return replace(usage, cost=(usage.input * self.input + usage.output * self.output) / MILLION)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a run may spend. 0 is no limit."""
+
+    max_cost: float = 0.0
+    """US dollars."""
+    max_tokens: int = 0
+    price: Price | None = None
+    """For models whose price is not known."""
+
+    def add_cost(self, usage: Usage) -> Usage:
+        return self.price.add_to(usage) if self.price else usage
+
+    def find_excess(self, spent: Usage) -> RunStoppedError | None:
+        """Return why a run that has spent this must stop, or None if it may go on."""
+        tokens = spent.input + spent.output
+        if self.max_tokens and tokens >= self.max_tokens:
+            return RunStoppedError(
+                f"The run has used {tokens:,} tokens, and --max-tokens is {self.max_tokens:,}",
+                "Give a higher --max-tokens to continue",
+            )
+        if not self.max_cost:
+            return None
+        if spent.cost is None:
+            return RunStoppedError("The price of a model is not known, so --max-cost cannot be kept", HOW_TO_PRICE)
+        if spent.cost >= self.max_cost:
+            return RunStoppedError(
+                f"The run has cost {show_dollars(spent.cost)}, and --max-cost is {show_dollars(self.max_cost)}",
+                "Give a higher --max-cost to continue",
+            )
+        return None
+
+
+NO_LIMITS = Limits()
 
 
 class CircuitBreaker:

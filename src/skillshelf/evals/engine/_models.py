@@ -20,8 +20,7 @@ from skillshelf.evals._recording import (
     read_recorded_models,
 )
 from skillshelf.evals._trial import DEFAULT_TIMEOUT
-from skillshelf.evals.engine._budget import Limits
-from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard
+from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, Limits, RunGuard
 from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
 from skillshelf.evals.engine._store import RunStore
 from skillshelf.settings import NAMES
@@ -66,6 +65,11 @@ class Options:
     def server(self) -> str:
         """The engine, if there is work for it: a replay costs nothing and needs no help."""
         return "" if self.replay else self.engine
+
+    @property
+    def are_workers_alone(self) -> bool:
+        """True if no trial runs in this process."""
+        return bool(self.engine) and not self.parallel
 
     def settings_for(self, model: str) -> Settings:
         """Return the settings for a case or check that asks for a model of its own; the run's if it asks for none."""

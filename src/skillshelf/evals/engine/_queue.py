@@ -11,9 +11,8 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
@@ -23,8 +22,14 @@ from skillshelf.evals._trace import Trace
 from skillshelf.evals._trial import run_trial
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels, options_from_json
 from skillshelf.evals.engine._packing import Unpacker
-from skillshelf.evals.engine._server import MAX_CONNECTIONS, MAX_OUTAGE, Server, server_error
-from skillshelf.evals.engine._store import RunStore, open_server_store
+from skillshelf.evals.engine._store import (
+    MAX_CONNECTIONS,
+    MAX_OUTAGE,
+    RunStore,
+    Server,
+    open_server_store,
+    server_error,
+)
 
 try:
     from dbos import (
@@ -36,7 +41,7 @@ try:
         SetWorkflowID,
         WorkflowStatus,
     )
-    from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+    from sqlalchemy.exc import SQLAlchemyError
 except ImportError:
     raise MissingExtraError("--engine", "evals") from None
 
@@ -52,14 +57,9 @@ _APPLICATION = "skillshelf-evals"
 _RESTARTS = "restarts"
 _FINAL_STATES = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 _POLL_SECONDS = 0.1
-# Listing the trials of a long run takes a while. Waiting this many times as long keeps it from becoming the main work.
-_POLL_FACTOR = 10
-_MAX_POLL_SECONDS = 5.0  # an outage of minutes is not a slow listing
-_CHUNK_SIZE = 50
 
 Result = dict[str, Any]
 """The trace of a trial, the files it recorded, and why the run must stop, if it must; as JSON."""
-T = TypeVar("T")
 
 
 class Task(NamedTuple):
@@ -129,7 +129,6 @@ class Node(DBOSConfiguredInstance):
         self._folder = tempfile.TemporaryDirectory(prefix="skillshelf-evals-")
         self._unpacker = Unpacker(self._folder.name)
         self._presence = Presence(server, self._executor)
-        self._last_recovery = time.monotonic()
         self._launch(listens)
 
     def _launch(self, listens: bool) -> None:
@@ -143,8 +142,8 @@ class Node(DBOSConfiguredInstance):
             # Not pickle: anyone who can write to the database could run code in every worker.
             serializer=DBOSPortableJSONSerializer(),
             sys_db_pool_size=MAX_CONNECTIONS,
-            # DBOS knows an outage by the words of some of the driver's messages only. Here it meets none: connecting
-            # takes as long as the outage, and so may waiting for a free connection.
+            # DBOS repeats a statement whose connection broke. It connects as we do, so that an outage is reported once,
+            # ends after MAX_OUTAGE, and does not hold up Ctrl-C.
             db_engine_kwargs={"creator": self._server.connect, "pool_timeout": MAX_OUTAGE},
         )
         try:
@@ -196,24 +195,24 @@ class Node(DBOSConfiguredInstance):
             self._models[run] = RunModels(options_from_json(options), self._store.for_run(run))
         return self._models[run]
 
-    def recover_trials(self) -> None:
-        """Put the trials of processes that died back into the queue. Raises RunStoppedError."""
-        if time.monotonic() < self._last_recovery + RECOVERY_SECONDS:
-            return
+    async def watch(self) -> None:
+        """Put the trials of processes that died back into the queue, until cancelled. Raises RunStoppedError."""
+        while True:
+            await asyncio.sleep(RECOVERY_SECONDS)
+            await asyncio.to_thread(self._recover_trials)
+
+    def _recover_trials(self) -> None:
         try:
             self._presence.keep()
             self._recover_lost_trials()
-            running = _list_running()
-            executors = {workflow.executor_id for workflow in running if workflow.executor_id}
+            executors = {workflow.executor_id for workflow in _list_running() if workflow.executor_id}
             for executor in self._presence.find_dead(executors):
                 # Listed again under the lock: another process may have taken care of them since.
                 _restart(_list_running(executor))
         except self._server.errors:
             pass  # the server went away in between, and the next look waits for it
-        except DBAPIError as error:
-            if not error.connection_invalidated:
-                raise server_error(self._server.url, error) from error
-        self._last_recovery = time.monotonic()
+        except SQLAlchemyError as error:
+            raise server_error(self._server.url, error) from error
 
     def _recover_lost_trials(self) -> None:
         """Restart trials that this process took from the queue, but did not begin because the server went away."""
@@ -264,89 +263,58 @@ def _read_files(folder: str) -> dict[str, str]:
     return texts
 
 
-class RunQueue:
-    """The queued trials of one run. A trial is queued once, however often the run is started."""
+async def run_tasks(
+    node: Node, url: str, run: str, tasks: Sequence[Task], options: Options
+) -> AsyncIterator[tuple[str, Result]]:
+    """Queue the trials of a run, and yield each trial's id and result, in the order in which they end.
 
-    def __init__(self, node: Node, url: str, run: str, options: Options) -> None:
-        self._node = node
-        self._url = url
-        self._run = run
-        self._options = options
+    A trial is queued once, however often the run is started, unless an earlier start could not make it. Raises
+    RunStoppedError if the database fails. It keeps the trials that ended, so the run can be resumed.
+    """
+    watching = asyncio.create_task(node.watch())
+    try:
+        trials = await _enqueue(node, run, tasks, options)
+        while trials:
+            handles: list[Any] = [await DBOS.retrieve_workflow_async(id, existing_workflow=False) for id in trials]
+            ended = await DBOS.wait_first_async(handles, polling_interval_sec=_POLL_SECONDS)
+            [workflow] = await DBOS.list_workflows_async(workflow_ids=[ended.workflow_id], load_input=False)
+            yield trials.pop(workflow.workflow_id), _result_of(workflow)
+    except SQLAlchemyError as error:
+        raise server_error(url, error) from error
+    finally:
+        watching.cancel()
 
-    async def run_tasks(self, tasks: Sequence[Task]) -> AsyncIterator[tuple[str, Result]]:
-        """Yield each trial's id and result, in the order in which they end.
 
-        Raises RunStoppedError if the database fails. It keeps the trials that ended, so the run can be resumed.
-        """
-        limiter: Any = {"limit": self._options.rate, "period": 60.0} if self._options.rate else None
-        await self._repeat(
-            lambda: DBOS.register_queue_async(
-                _queue_name(self._run),
-                worker_concurrency=self._options.parallel or DEFAULT_PARALLEL,
-                limiter=limiter,
-                polling_interval_sec=_POLL_SECONDS,
-                on_conflict="always_update",
-            )
+async def _enqueue(node: Node, run: str, tasks: Sequence[Task], options: Options) -> dict[str, str]:
+    """Queue the trials that are not queued yet, and return each trial's id by that of its workflow."""
+    limiter: Any = {"limit": options.rate, "period": 60.0} if options.rate else None
+    await DBOS.register_queue_async(
+        _queue_name(run),
+        worker_concurrency=options.parallel or DEFAULT_PARALLEL,
+        limiter=limiter,
+        polling_interval_sec=_POLL_SECONDS,
+        on_conflict="always_update",
+    )
+    known = await DBOS.list_workflows_async(workflow_id_prefix=f"{run}:", load_input=False)
+    await DBOS.delete_workflows_async([workflow.workflow_id for workflow in known if _could_not_be_made(workflow)])
+    trials = {}
+    for task in tasks:
+        workflow_id = f"{run}:{task.trial}"
+        trials[workflow_id] = task.trial
+        with SetWorkflowID(workflow_id):  # DBOS begins a workflow of one id once
+            await DBOS.enqueue_workflow_async(_queue_name(run), node.run_trial, run, list(task), options.as_json())
+    return trials
+
+
+async def cancel_tasks(url: str, run: str) -> None:
+    """Take the trials that have not begun out of the queue. A resumed run queues them again. Raises RunStoppedError."""
+    try:
+        queued = await DBOS.list_workflows_async(
+            workflow_id_prefix=f"{run}:", status="ENQUEUED", load_input=False, load_output=False
         )
-        waiting = await self._enqueue(tasks)
-        while waiting:
-            started = time.monotonic()
-            ended = await self._list_workflows(status=_FINAL_STATES, load_output=False)
-            ids = [workflow.workflow_id for workflow in ended if workflow.workflow_id in waiting]
-            for chunk in _split(ids):
-                for workflow in await self._list_workflows(workflow_ids=chunk):
-                    yield waiting.pop(workflow.workflow_id), _result_of(workflow)
-            await asyncio.to_thread(self._node.recover_trials)
-            if waiting:
-                pause = _POLL_FACTOR * (time.monotonic() - started)
-                await asyncio.sleep(min(max(_POLL_SECONDS, pause), _MAX_POLL_SECONDS))
-
-    async def cancel(self) -> None:
-        """Take the trials that have not begun out of the queue. A resumed run queues them again."""
-        queued = await self._list_workflows(status="ENQUEUED", load_output=False)
-        ids = [workflow.workflow_id for workflow in queued]
-        await self._repeat(lambda: DBOS.cancel_workflows_async(ids))
-
-    async def _enqueue(self, tasks: Sequence[Task]) -> dict[str, str]:
-        """Queue the trials that are not queued yet, and return each trial's id by that of its workflow.
-
-        A trial that an earlier start could not make is tried again.
-        """
-        known = {workflow.workflow_id: workflow for workflow in await self._list_workflows()}
-        waiting = {}
-        for task in tasks:
-            attempt = 1
-            while _could_not_be_made(known.get(self._workflow_id(task, attempt))):
-                attempt += 1
-            workflow_id = self._workflow_id(task, attempt)
-            waiting[workflow_id] = task.trial
-            if workflow_id not in known:
-                await self._repeat(partial(self._enqueue_task, task, workflow_id))
-
-        return waiting
-
-    async def _enqueue_task(self, task: Task, workflow_id: str) -> None:
-        with SetWorkflowID(workflow_id):
-            await DBOS.enqueue_workflow_async(
-                _queue_name(self._run), self._node.run_trial, self._run, list(task), self._options.as_json()
-            )
-
-    def _workflow_id(self, task: Task, attempt: int) -> str:
-        return f"{self._run}:{task.trial}:{attempt}"
-
-    async def _list_workflows(self, **filters: Any) -> list[WorkflowStatus]:
-        return await self._repeat(
-            lambda: DBOS.list_workflows_async(workflow_id_prefix=f"{self._run}:", load_input=False, **filters)
-        )
-
-    async def _repeat(self, action: Callable[[], Awaitable[T]]) -> T:
-        """Do something on the server, and do it again if the server went away meanwhile. Raises RunStoppedError."""
-        while True:
-            try:
-                return await action()
-            except DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise server_error(self._url, error) from error
+        await DBOS.cancel_workflows_async([workflow.workflow_id for workflow in queued])
+    except SQLAlchemyError as error:
+        raise server_error(url, error) from error
 
 
 def forget_run(url: str, run: str) -> None:
@@ -357,8 +325,7 @@ def forget_run(url: str, run: str) -> None:
     client = DBOSClient(system_database_url=url, retry_connection_errors=False, lazy=True)
     try:
         workflows = client.list_workflows(workflow_id_prefix=f"{run}:", load_input=False, load_output=False)
-        for chunk in _split([workflow.workflow_id for workflow in workflows]):
-            client.delete_workflows(chunk)
+        client.delete_workflows([workflow.workflow_id for workflow in workflows])
         client.delete_queue(_queue_name(run))
         store.forget()
     except SQLAlchemyError as error:
@@ -372,10 +339,8 @@ def _queue_name(run: str) -> str:
     return f"evals-{run}"
 
 
-def _could_not_be_made(workflow: WorkflowStatus | None) -> bool:
-    if workflow is None or workflow.status not in _FINAL_STATES:
-        return False
-    return bool(_result_of(workflow)["trace"]["error"])
+def _could_not_be_made(workflow: WorkflowStatus) -> bool:
+    return workflow.status in _FINAL_STATES and bool(_result_of(workflow)["trace"]["error"])
 
 
 def _result_of(workflow: WorkflowStatus) -> Result:
@@ -387,8 +352,3 @@ def _result_of(workflow: WorkflowStatus) -> Result:
     else:
         reason = f"{workflow.error or workflow.status}"
     return {"trace": Trace(error=f"The trial could not be run: {reason}").as_json(), "recorded": {}, "stopped": ""}
-
-
-def _split(ids: Sequence[str]) -> Iterator[list[str]]:
-    for start in range(0, len(ids), _CHUNK_SIZE):
-        yield list(ids[start : start + _CHUNK_SIZE])

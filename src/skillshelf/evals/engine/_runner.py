@@ -17,18 +17,17 @@ from operator import add
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
 from skillshelf.errors import EvalError, RunStoppedError, SkillError
+from skillshelf.evals._artefacts import ArtefactFolder
 from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._recording import TrialRecording, recording_of
 from skillshelf.evals._results import Outcome, make_result
+from skillshelf.evals._run_folder import STORE_FILE, RunFolder
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals._trial import run_trial
-from skillshelf.evals.artefacts import ArtefactFolder
 from skillshelf.evals.check import judged_by, look_at_all
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
-from skillshelf.evals.engine._run_folder import STORE_FILE, RunFolder
-from skillshelf.evals.engine._server import Server
-from skillshelf.evals.engine._store import RunStore, open_file_store, open_server_store
+from skillshelf.evals.engine._store import RunStore, Server, open_file_store, open_server_store
 
 Report = Callable[[Outcome], None]
 """Gets each outcome as soon as it is known."""
@@ -104,6 +103,21 @@ def finish_run(packed: PackedPlan, run: RunFolder, outcomes: Iterable[Outcome]) 
 
         with suppress(EvalError):  # the server is gone, but the report is not
             forget_run(packed.options.server, run.id)
+
+
+async def run_worker(url: str, notify: Callable[[str], None]) -> None:
+    """Run trials of other processes until cancelled. Raises RunStoppedError.
+
+    DBOS runs them in the event loop that starts it, which is this one.
+    """
+    from skillshelf.evals.engine._queue import start_node
+
+    node = start_node(url, notify)
+    notify("waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
+    try:
+        await node.watch()
+    finally:
+        await asyncio.to_thread(node.close)
 
 
 def _open_store(options: Options, run: RunFolder) -> RunStore:
@@ -206,20 +220,20 @@ class Runner:
             return Trace(error=explain_error(error).message)
 
     async def _run_queued(self, trials: dict[str, Trial]) -> None:
-        from skillshelf.evals.engine._queue import RunQueue, Task, start_node
+        from skillshelf.evals.engine._queue import Task, cancel_tasks, run_tasks, start_node
 
         for digest, data in self._packed.packer.blobs.items():
             await asyncio.to_thread(self._store.add_blob, digest, data)
-        node = start_node(self._options.server, self._notify, listens=self._options.parallel > 0)
+        url = self._options.server
+        node = start_node(url, self._notify, listens=self._options.parallel > 0)
         try:
-            queue = RunQueue(node, self._options.server, self._run.id, self._options)
             tasks = [Task(name, trial.repeat, self._packed.digests[name]) for name, trial in trials.items()]
             finishing = []
-            async for name, result in queue.run_tasks(tasks):
+            async for name, result in run_tasks(node, url, self._run.id, tasks, self._options):
                 if result["stopped"]:
                     self._guard.stopped = RunStoppedError(result["stopped"])
                 if self._guard.stopped:
-                    await queue.cancel()
+                    await cancel_tasks(url, self._run.id)
                     break
                 recording = self._recording_of(trials[name])
                 trace = add_worker_files(trace_from_json(result["trace"]), result["recorded"], recording)

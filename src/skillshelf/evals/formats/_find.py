@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
-from skillshelf.evals._folders import EVALS_FOLDER, is_skill
+from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in
 from skillshelf.evals.formats import _json, _python, _yaml
 from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
@@ -99,6 +99,17 @@ def find_folder_to_approve(path: str) -> str:
         return folder
     owner = os.path.dirname(folder)
     return owner if is_skill(owner) else folder
+
+
+def find_skill_folders(cases: Iterable[Case]) -> list[str]:
+    """Return the real folders of the skills on the shelves of cases. Skills steer the agent, so users approve them."""
+    shelves = dict.fromkeys(folder for case in cases for folder in case.skills)
+    skills: dict[str, None] = {}
+    for shelf in shelves:
+        for folder in skills_in(shelf):
+            if is_skill(folder):
+                skills[os.path.realpath(folder)] = None
+    return list(skills)
 
 
 def _find(paths: Paths, reading: _Reading) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:

@@ -36,8 +36,8 @@ from pydantic_core import PydanticCustomError
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
 from skillshelf.evals._folders import check_workspace_path
-from skillshelf.evals._validation import show_value
-from skillshelf.evals.check import CaseContext, Check, from_config, trigger
+from skillshelf.evals._text import show_value
+from skillshelf.evals.check import Check, from_config, trigger
 from skillshelf.evals.formats._document import (
     DocumentModel,
     Entry,
@@ -332,7 +332,7 @@ def _read_check(item: Any, home: Home, skill: str) -> Check:
     [(name, argument)] = item.items()
     if home.listing and _is_registered(name, argument, home.listing):
         return make_listed_check(name)
-    return from_config(name, argument, CaseContext(skill, home.base, home.root))
+    return from_config(name, argument, skill=skill, folder=home.base, root=home.root)
 
 
 def _is_registered(name: str, argument: Any, listing: CaseListing) -> bool:

@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.evals._coverage import Coverage
 from skillshelf.evals.report._format import STOPPED
 from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._summary import CaseSummary, Failure, Fault, Summary
-from skillshelf.evals.stats import Coverage
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.text import clip, count_noun
 

@@ -15,9 +15,8 @@ from skillshelf.evals.report._format import (
     format_points,
     format_rate,
 )
-from skillshelf.evals.report._summary import CaseArm, count_cases, summarize_trials
+from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.report._versus import Versus, compare_arms
 from skillshelf.evals.stats import CONFIDENCE, Counts, fisher, holm
 from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun
@@ -90,6 +89,57 @@ class RunComparison:
     def new_failures(self) -> tuple[str, ...]:
         """The cases that always passed in A and missed in B, even if by chance."""
         return tuple(change.case for change in self.changes if change.is_new_failure)
+
+    def exit_code(self, no_new_failures: bool = False) -> int:
+        """Return the exit code for CI: 1 if B is worse beyond chance, as a whole or in a case.
+
+        With `no_new_failures` it is also 1 if a case that always passed in A missed in B, even if by chance. 3 means
+        that errors left open whether that is so, 0 that it is not. If nothing changed, it is 1 in at most 5% of
+        comparisons: 2.5% for the whole, as only worse counts, and 2.5% for all cases together.
+        """
+        difference = self.versus.difference
+        if self.cases_of("newly failing", "worse") or (difference and difference.verdict == "worse"):
+            return 1
+        if no_new_failures and self.new_failures:
+            return 1
+        if self.cases_of("untested") or not self.changes:
+            return 3
+        return 0
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables for the terminal: the changes in all, and the cases that changed, if there are any."""
+        return _make_tables(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a comparison for `--json`."""
+        statistics = asdict(self.versus)
+        del statistics["base"]
+        statistics["scripted"] = {
+            "before": asdict(self.scripted_before),
+            "after": asdict(self.scripted_after),
+        }
+        difference = self.versus.difference
+        return {
+            "a": self.a.id,
+            "b": self.b.id,
+            "verdict": difference.verdict if difference else "open",
+            "statistics": statistics,
+            "cases": [
+                {
+                    "case": change.case,
+                    "change": change.kind,
+                    "statistics": {
+                        "corrected_p": change.corrected_p,
+                        "before": _arm_as_json(change.before),
+                        "after": _arm_as_json(change.after),
+                    },
+                }
+                for change in self.changes
+            ],
+            "only_a": list(self.only_a),
+            "only_b": list(self.only_b),
+        }
 
 
 def compare(a: Run, b: Run) -> RunComparison:
@@ -177,25 +227,7 @@ def _find_kind(result: _CaseResults, p: float | None) -> Kind:
     return "newly passing" if new == 1 else "better"
 
 
-def comparison_exit_code(comparison: RunComparison, no_new_failures: bool = False) -> int:
-    """Return the exit code for CI: 1 if B is worse beyond chance, as a whole or in a case.
-
-    With `no_new_failures` it is also 1 if a case that always passed in A missed in B, even if by chance. 3 means that
-    errors left open whether that is so, 0 that it is not. If nothing changed, it is 1 in at most 5% of comparisons:
-    2.5% for the whole, as only worse counts, and 2.5% for all cases together.
-    """
-    difference = comparison.versus.difference
-    if comparison.cases_of("newly failing", "worse") or (difference and difference.verdict == "worse"):
-        return 1
-    if no_new_failures and comparison.new_failures:
-        return 1
-    if comparison.cases_of("untested") or not comparison.changes:
-        return 3
-    return 0
-
-
-def comparison_tables(comparison: RunComparison) -> tuple[Table, ...]:
-    """Return the tables for the terminal: the changes in all, and the cases that changed, if there are any."""
+def _make_tables(comparison: RunComparison) -> tuple[Table, ...]:
     versus = comparison.versus
     totals = []
     if versus.difference or comparison.scripted_after == Counts():
@@ -284,37 +316,6 @@ def _format_difference(change: CaseChange) -> str:
     if old is None or new is None:
         return "?"
     return format_points(new - old)
-
-
-def comparison_as_json(comparison: RunComparison) -> dict[str, Any]:
-    """Return a comparison for `--json`."""
-    statistics = asdict(comparison.versus)
-    del statistics["base"]
-    statistics["scripted"] = {
-        "before": asdict(comparison.scripted_before),
-        "after": asdict(comparison.scripted_after),
-    }
-    difference = comparison.versus.difference
-    return {
-        "a": comparison.a.id,
-        "b": comparison.b.id,
-        "verdict": difference.verdict if difference else "open",
-        "statistics": statistics,
-        "cases": [
-            {
-                "case": change.case,
-                "change": change.kind,
-                "statistics": {
-                    "corrected_p": change.corrected_p,
-                    "before": _arm_as_json(change.before),
-                    "after": _arm_as_json(change.after),
-                },
-            }
-            for change in comparison.changes
-        ],
-        "only_a": list(comparison.only_a),
-        "only_b": list(comparison.only_b),
-    }
 
 
 def _arm_as_json(arm: CaseArm) -> dict[str, Any]:

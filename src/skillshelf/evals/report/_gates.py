@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skillshelf.evals._results import Run
-from skillshelf.evals.report._comparison import RunComparison, compare, comparison_exit_code
+from skillshelf.evals.report._comparison import RunComparison, compare
 from skillshelf.evals.report._format import format_gain, format_p, format_percent, format_rate
 from skillshelf.evals.report._summary import Summary
 from skillshelf.evals.stats import Counts
@@ -154,7 +154,7 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
     worse = comparison.cases_of("newly failing", "worse")
     if worse:
         text += f"; worse beyond chance: {_name_cases(worse)}"
-    passed = {0: True, 1: False, 3: None}[comparison_exit_code(comparison)]
+    passed = {0: True, 1: False, 3: None}[comparison.exit_code()]
     return GateResult(gate, passed, f"{text}.", tuple(worse))
 
 

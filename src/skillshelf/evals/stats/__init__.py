@@ -1,9 +1,8 @@
 """Honest numbers: pure functions from counts to rates, differences, and the runs that would settle them."""
 
 from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._coverage import Coverage, Section, SkillContent, measure_coverage, read_skill_contents
-from skillshelf.evals.stats._exact import fisher, holm, mcnemar, sign_flip
-from skillshelf.evals.stats._judging import JudgeQuality, JudgeVerdict, cohen_kappa, measure_judge
+from skillshelf.evals.stats._exact import fisher, holm
+from skillshelf.evals.stats._judging import JudgeQuality, JudgeVerdict, measure_judge
 from skillshelf.evals.stats._paired import Difference, Pair, correct_together, difference
 from skillshelf.evals.stats._power import NeededRuns, settle
 from skillshelf.evals.stats._rates import (
@@ -32,7 +31,6 @@ __all__ = [
     "CONFIDENCE",
     "Confusion",
     "Counts",
-    "Coverage",
     "Difference",
     "Interval",
     "JudgeQuality",
@@ -42,13 +40,10 @@ __all__ = [
     "Pair",
     "Queries",
     "Rate",
-    "Section",
-    "SkillContent",
     "Spending",
     "TriggerScore",
     "TriggerTrial",
     "clustered_rate",
-    "cohen_kappa",
     "correct_together",
     "count_confusion",
     "difference",
@@ -57,13 +52,9 @@ __all__ = [
     "flaky_share",
     "holm",
     "is_right",
-    "mcnemar",
     "mean",
-    "measure_coverage",
     "measure_judge",
-    "read_skill_contents",
     "score_triggers",
     "settle",
-    "sign_flip",
     "sum_spending",
 ]

@@ -93,13 +93,12 @@ def make_state_folder(folder: str) -> str:
 
 
 @contextmanager
-def lock_run(state: str) -> Iterator[None]:
-    """Hold a run for this process. The lock ends with the process. Raises EvalError if another process has it."""
+def lock_run(folder: str) -> Iterator[None]:
+    """Hold the run in a folder for this process, until it ends. Raises EvalError if another process has it."""
     with ExitStack() as stack:
         try:
-            stack.enter_context(hold_lock(os.path.join(state, _LOCK)))
+            stack.enter_context(hold_lock(os.path.join(make_state_folder(folder), _LOCK)))
         except LockTimeout:
-            folder = os.path.dirname(state)
             raise EvalError(f"{folder}: another process is working on this run", "Wait until it ends") from None
         yield
 

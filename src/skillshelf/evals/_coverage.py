@@ -1,13 +1,18 @@
-"""Coverage: which parts of a skill no case ever loaded."""
+"""Coverage: which parts of a skill no trial ever loaded."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
+from skillshelf.agent.events import ReferenceLoaded
 from skillshelf.errors import SkillError
+from skillshelf.evals._results import Outcome
 from skillshelf.files import NotPlainFile
+from skillshelf.listing import parse
 from skillshelf.shelf import Shelf
 
 MAX_REFERENCE_READ = 4 * 1024 * 1024
@@ -126,3 +131,28 @@ def _read_references(shelf: Shelf, name: str) -> dict[str, str]:
         texts[path] = "" if b"\0" in page.data else page.data.decode("utf-8", "replace")
 
     return texts
+
+
+@lru_cache(256)
+def list_offered(system: str) -> tuple[tuple[str, bool], ...]:
+    """Return the skills that a system prompt lists, and whether each is there in full."""
+    return tuple((entry.name, entry.instructions is not None) for entry in parse(system))
+
+
+def cover_skill(skill: str, content: SkillContent, outcomes: Sequence[Outcome]) -> Coverage:
+    """Return the parts of a skill that trials loaded. Instructions that the listing shows in full count as loaded."""
+    is_loaded = False
+    most_bytes: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.arm != "with":
+            continue
+        if skill in outcome.loaded or any((skill, True) in list_offered(system) for system in outcome.trace.systems):
+            is_loaded = True
+        loaded_bytes: Counter[str] = Counter()
+        for event in outcome.trace.events:
+            if isinstance(event, ReferenceLoaded) and event.skill == skill:
+                # A binary file was loaded, too, though nothing of it enters the conversation.
+                loaded_bytes[event.reference] += max(1, event.size)
+        most_bytes |= loaded_bytes
+
+    return measure_coverage(skill, content, is_loaded, most_bytes)

@@ -1,9 +1,17 @@
-"""The page: its values, and a policy that lets nothing run but its own few lines of script."""
+"""The report as an HTML page that needs nothing else.
+
+Its content policy lets nothing run but its own few lines of script.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.evals.report._format import (
     format_change,
@@ -16,16 +24,103 @@ from skillshelf.evals.report._format import (
     format_rate,
     format_seconds,
 )
-from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report._summary import ArmSummary, Group, Summary
-from skillshelf.evals.report._tables import labelled_groups, page_tables, skill_of, summary_line
-from skillshelf.evals.report._versus import Versus
-from skillshelf.evals.report.html._environment import embed_json, find_script, find_style, hash_source, make_environment
-from skillshelf.evals.report.html._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
-from skillshelf.evals.report.html._trials import list_trials
+from skillshelf.evals.report._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
+from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
+from skillshelf.evals.report._tables import (
+    COUNTED,
+    labelled_groups,
+    link_gain,
+    link_rate,
+    link_trials,
+    page_tables,
+    skill_of,
+    summary_line,
+)
+from skillshelf.evals.report._trials import list_trials
 from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table
-from skillshelf.text import count_noun
+from skillshelf.text import clean, count_noun
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MAX_TEXT = 2_000
+"""Characters of a prompt or a reason outside of transcripts."""
+
+
+@cache
+def make_environment() -> Environment:
+    """Return the environment of all pages: everything is escaped, and hidden characters are written out."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("skillshelf.evals.report", "html"),
+        autoescape=True,
+        finalize=_write_out_hidden,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "across": _across,
+        "place": "{:.2f}".format,
+        "percent": format_percent,
+        "points": format_points,
+        "anchor": _anchor,
+        "cut": _cut,
+    }
+    return environment
+
+
+def _write_out_hidden(value: Any) -> Any:
+    """Return a text with its hidden and control characters written out, so that nothing is shown that is not there."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return clean(value)
+    return value
+
+
+def _across(share: float) -> float:
+    """Return the position of a share, with room at both ends, so that marks at 0 and 1 are whole."""
+    return 3 + 94 * max(0.0, min(1.0, share))
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
+
+
+def find_style() -> str:
+    return _read_own_file("style.css")
+
+
+def find_script() -> str:
+    return _read_own_file("page.js")
+
+
+@cache
+def _read_own_file(name: str) -> str:
+    from markupsafe import Markup
+
+    return Markup(files("skillshelf.evals.report").joinpath("html", name).read_text(encoding="utf-8"))
+
+
+def embed_json(value: Any) -> str:
+    """Return JSON that cannot end the element that holds it, whatever its texts are."""
+    from markupsafe import Markup
+
+    text = json.dumps(value, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def hash_source(text: str) -> str:
+    """Return the hash that allows an inline style or script in the Content-Security-Policy."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
 
 MAX_FLAKY = 60
 _EXPLANATION = (

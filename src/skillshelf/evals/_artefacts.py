@@ -1,4 +1,4 @@
-"""Keeping artefacts: which files, under which names, and how many of them.
+"""Artefacts: the files that a trial created or changed, kept beside the report so that a person can open them.
 
 An agent chooses the paths and the contents of its files, so neither is trusted. A copy gets a name of ours, and an
 ending that fits its content: a browser or a file manager must not find a program or a page where the report shows a
@@ -13,18 +13,64 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from skillshelf.evals._trace import FileState, Trace
 from skillshelf.evals._workspace import MAX_FILE_KEPT
-from skillshelf.evals.artefacts._artefact import NO_ARTEFACTS, Artefact, ArtefactKind, Artefacts, LeftOut
 from skillshelf.files import create_folder, system
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, decode_text
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+ArtefactKind = Literal["text", "html", "image", "other"]
+"""How a page may show a file: `text` as text, `html` as text or by its `view`, `image` inline, `other` to download."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefact:
+    """A file of a trial, as it is kept in the folder of the run."""
+
+    name: str
+    """The path in the workspace. The agent chose it, so it may hold anything: show it as text, never open it."""
+    path: str
+    """The path of the copy, relative to the folder of the run. It has only letters, digits, `.`, `_`, `-` and `/`."""
+    size: int
+    """In bytes."""
+    kind: ArtefactKind
+    view: str = ""
+    """The path of a page that shows an HTML or SVG file in a frame that runs and loads nothing; empty for other files.
+
+    It is relative to the folder of the run, like `path`, and as safe to link to."""
+    by_check: bool = False
+    """True if the agent did not make the file: a command of a `run` check did."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Files of a trial that were not kept, for one reason."""
+
+    reason: str
+    """A clause for the reader, such as `larger than 8 MiB`."""
+    files: int
+    size: int
+    """The size of all these files together, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artefacts:
+    """The files of one trial: those that were kept, and those that were not."""
+
+    files: tuple[Artefact, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
+NO_ARTEFACTS = Artefacts()
+
 
 ARTEFACTS_FOLDER = "artefacts"
 MAX_TRIAL_FILES = 100
@@ -228,7 +274,5 @@ def _render_view(name: str, data: bytes) -> bytes:
 def _view_template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("skillshelf.evals.artefacts", "."), autoescape=True, undefined=StrictUndefined
-    )
-    return environment.get_template("view.html.jinja")
+    environment = Environment(loader=PackageLoader("skillshelf.evals", "."), autoescape=True, undefined=StrictUndefined)
+    return environment.get_template("artefact.html.jinja")

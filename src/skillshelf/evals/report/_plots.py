@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import format_count, format_money, format_points, format_rate, skill_label
-from skillshelf.evals.report._links import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report._summary import Summary
-from skillshelf.evals.report._versus import Versus
+from skillshelf.evals.report._summary import Summary, Versus
+from skillshelf.evals.report._tables import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.stats import Confusion, Difference, Queries, Rate, is_right
 from skillshelf.tables import Cell, Column, Table
 

@@ -1,0 +1,474 @@
+"""The runs in a folder: their files, read and written, and what changed from one run to the next.
+
+`run.json` is for programs, `report.html` for readers, and `junit.xml` for CI.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from skillshelf.errors import EvalError
+from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
+from skillshelf.evals._coverage import SkillContent
+from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
+from skillshelf.evals._trace import Trace
+from skillshelf.evals.report._comparison import compare
+from skillshelf.evals.report._format import (
+    NO_VALUE,
+    format_cost,
+    format_gain,
+    format_rate,
+)
+from skillshelf.evals.report._gates import Gates, judge_run
+from skillshelf.evals.report._junit import render_junit
+from skillshelf.evals.report._page import render_page
+from skillshelf.evals.report._summary import Summary, Versus, find_error, summarize
+from skillshelf.evals.report._tables import cut_rows
+from skillshelf.evals.stats import Confusion, Counts, Difference, Rate, Spending, correct_together, exact_rate
+from skillshelf.files import NotPlainFile, open_folder, replace_file, system, walk
+from skillshelf.tables import Column, Table
+from skillshelf.text import count_noun, to_json
+
+RUN_FILE = "run.json"
+HTML_FILE = "report.html"
+JUNIT_FILE = "junit.xml"
+FORMAT_VERSION = 1
+MAX_AMOUNT = 1e15
+"""The most tokens, seconds or dollars of a trial that is believed. Sums of more than this many would overflow."""
+# `run.json` has the trials in full, and what a check is about is for annotations alone.
+_FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
+
+
+class RunUnreadableError(EvalError):
+    """A file of results that is missing, broken, or from a newer skillshelf."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"it cannot be read as a run of evals: {reason}", path=path)
+
+
+def write_run(
+    run: Run,
+    folder: str | os.PathLike[str],
+    contents: Mapping[str, SkillContent] | None = None,
+    gates: Gates | None = None,
+) -> str:
+    """Write the three files of a run, each in one step, and return the path of the page. Raises OSError.
+
+    `gates` are those that the run was judged by, for `junit.xml`.
+    """
+    os.makedirs(folder, exist_ok=True)
+    summary = summarize(run, contents)
+    texts = {
+        RUN_FILE: to_json(run.as_json(), indent=1) + "\n",
+        HTML_FILE: render_page(summary),
+        JUNIT_FILE: render_junit(summary, judge_run(summary, gates)),
+    }
+    for name, text in texts.items():
+        replace_file(os.path.join(folder, name), text.encode(), 0o666)
+    return os.path.join(folder, HTML_FILE)
+
+
+def read_run(path: str | os.PathLike[str]) -> Run:
+    """Read a run from a `run.json`, or from the folder that holds one. Raises RunUnreadableError."""
+    file = os.fspath(path)
+    if os.path.isdir(file):
+        file = os.path.join(file, RUN_FILE)
+    try:
+        run = run_from_json(_read_json(file))
+    except ValidationError as fault:
+        raise RunUnreadableError(file, _describe_fault(fault)) from fault
+    problem = _find_inconsistency(run)
+    if problem:
+        raise RunUnreadableError(file, problem)
+    return run
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            plain = json.load(file, parse_constant=_refuse_constant)
+    except OSError as fault:
+        raise RunUnreadableError(path, fault.strerror or "it cannot be opened") from fault
+    except (ValueError, RecursionError) as fault:
+        raise RunUnreadableError(path, "it is not JSON, or was cut off") from fault
+
+    version = plain.get("skillshelf_evals") if isinstance(plain, dict) else None
+    if type(version) is not int:
+        raise RunUnreadableError(path, "it is JSON of another kind, without `skillshelf_evals`")
+    if version > FORMAT_VERSION:
+        reason = f"it has version {version} and this skillshelf reads {FORMAT_VERSION}; update it"
+        raise RunUnreadableError(path, reason)
+    return dict(plain)
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _describe_fault(fault: ValidationError) -> str:
+    """Return the first fault with its place, such as `run.outcomes[0].arm is 'other'`."""
+    [first, *_] = fault.errors()
+    place = "run"
+    for part in first["loc"]:
+        place += f"[{part}]" if isinstance(part, int) else f".{part}"
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    return f"{place} is {first['input']!r:.60}"
+
+
+def _find_inconsistency(run: Run) -> str:
+    """Return what would be counted wrongly: a trial without a case, a case or trial that is there twice, or amounts."""
+    ids = {case.id for case in run.cases}
+    for outcome in run.outcomes:
+        if outcome.case not in ids:
+            return f"it holds a trial of {outcome.case!r:.60}, which is not one of its cases"
+        if not all(0 <= amount <= MAX_AMOUNT for amount in _list_amounts(outcome)):
+            return f"trial {outcome.repeat} of {outcome.case!r:.60} has impossible tokens, seconds or costs"
+
+    if len(ids) < len(run.cases):
+        return "it holds a case twice"
+    trials = Counter((outcome.case, str(outcome.arm), outcome.repeat) for outcome in run.outcomes)
+    for (case, arm, repeat), number in trials.items():
+        if number > 1:
+            return f"it holds trial {repeat} of {case!r:.60}, {arm}, twice"
+    return ""
+
+
+def _list_amounts(outcome: Outcome) -> list[float]:
+    amounts: list[float] = [outcome.trace.seconds]
+    for usage in (outcome.trace.usage, outcome.judging):
+        if usage:
+            amounts += [usage.input, usage.output, usage.cached, usage.cost or 0.0]
+    return amounts
+
+
+def summary_as_json(summary: Summary) -> dict[str, Any]:
+    """Return a summary for `--json`: every number of the report, and the checks of each trial."""
+    run = summary.run
+    return {
+        "run": run.id,
+        "started": run.started,
+        "model": run.model,
+        "judge": run.judge,
+        "repeats": run.repeats,
+        "baseline": run.baseline,
+        "statistics": _to_plain(summary),
+        "trials": [_trial_as_json(outcome) for outcome in run.outcomes],
+    }
+
+
+def _trial_as_json(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "case": outcome.case,
+        "arm": outcome.arm,
+        "repeat": outcome.repeat,
+        "status": outcome.status,
+        "problem": find_error(outcome),
+        "checks": [_check_as_json(result) for result in outcome.checks],
+    }
+
+
+def _check_as_json(result: CheckResult) -> dict[str, Any]:
+    verdict = result.verdict
+    return {
+        "name": result.name,
+        "passed": verdict.passed,
+        "reason": verdict.reason,
+        "problem": verdict.error,
+        "unrecorded": verdict.unrecorded,
+    }
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, Confusion):
+        return _confusion_as_json(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): _to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [_to_plain(item) for item in value]
+    return value
+
+
+def _fields_as_json(value: Any) -> dict[str, Any]:
+    plain = {}
+    for field in fields(value):
+        if field.name not in _FIELDS_LEFT_OUT:
+            plain[field.name] = _to_plain(getattr(value, field.name))
+
+    if isinstance(value, Rate):
+        plain["value"] = value.value
+    if isinstance(value, Difference):
+        plain["verdict"] = value.verdict
+    if isinstance(value, Summary):  # each case is there once, with its skill
+        del plain["total"]["cases"]
+    return plain
+
+
+def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
+    rows = []
+    for row in confusion.rows:
+        loaded = [
+            {"skill": column or None, "trials": confusion.counts[row, column]}
+            for column in confusion.columns
+            if (row, column) in confusion.counts
+        ]
+        rows.append(
+            {
+                "skill": row.skill,
+                "should_trigger": row.should,
+                "trials": confusion.totals[row],
+                "loaded": loaded,
+            }
+        )
+    return rows
+
+
+MAX_DEPTH = 4
+_STATE = "state"
+_NO_RATE = exact_rate(0, 0)
+CHANGE_NOTE = (
+    "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
+    "all of these comparisons (Holm)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The numbers of one run, without its trials."""
+
+    id: str
+    started: str
+    model: str
+    baseline: str
+    folder: str
+    cases: int
+    counts: Counts
+    """The trials of live cases with the skill."""
+    rate: Rate
+    scripted: Counts
+    gain: Difference | None
+    """Against the baseline."""
+    spent: Spending
+    """On all arms, errors and judges included; scripts cost nothing."""
+    change: Difference | None = None
+    """Against the run before it with the same model, on the cases that both have."""
+    before: str = ""
+    """The id of that run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A run file that cannot be read, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The runs in a folder, the newest first."""
+
+    folder: str
+    records: tuple[RunRecord, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The runs, the newest first, and the files that are none, for a terminal."""
+        tables = (cut_rows(_runs_table(self)), _unreadable_table(self))
+        return tuple(table for table in tables if table.rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the runs for `--json`, the newest first."""
+        return {
+            "folder": self.folder,
+            "runs": [_record_as_json(record) for record in self.records],
+            "unreadable": [asdict(found) for found in self.unreadable],
+        }
+
+
+def read_history(folder: str) -> History:
+    """Read the runs in a folder and its subfolders. Raises EvalError if the folder cannot be read.
+
+    A file that is not a run is reported and left out. Traces are dropped after each run, so that the memory does not
+    grow with their length.
+    """
+    records: list[RunRecord] = []
+    runs: list[Run] = []
+    unreadable: list[Unreadable] = []
+    for path in _find_runs(folder):
+        try:
+            run = read_run(path)
+        except RunUnreadableError as error:
+            unreadable.append(Unreadable(path, error.reason))
+            continue
+        records.append(_record_run(run, os.path.dirname(path)))
+        runs.append(_without_traces(run))
+
+    order = sorted(range(len(runs)), key=lambda number: (runs[number].started, runs[number].id))
+    oldest_first = _add_changes([records[number] for number in order], [runs[number] for number in order])
+    return History(folder, tuple(reversed(oldest_first)), tuple(unreadable))
+
+
+def _find_runs(folder: str) -> list[str]:
+    """Return the files with runs in a folder and its subfolders. Raises EvalError."""
+    try:
+        top = open_folder(folder)
+    except (OSError, NotPlainFile) as error:
+        reason = getattr(error, "strerror", None) or "it is not a folder"
+        raise EvalError(f"{folder} cannot be read: {reason}", "Give a folder with runs") from error
+
+    runs: list[str] = []
+    try:
+        skipped = (ARTEFACTS_FOLDER, _STATE)
+        for entry in walk(top, lambda entry: entry.name not in skipped, max_depth=MAX_DEPTH):
+            if entry.kind == "file" and entry.name == RUN_FILE:
+                runs.append(os.path.join(folder, entry.path))
+    finally:
+        system.close(top)
+    return runs
+
+
+def _record_run(run: Run, folder: str) -> RunRecord:
+    summary = summarize(run)
+    total = summary.total
+    arm = total.arms.get("with")
+    return RunRecord(
+        id=run.id,
+        started=run.started,
+        model=run.model,
+        baseline=run.baseline,
+        folder=folder,
+        cases=len(run.cases),
+        counts=arm.counts if arm else Counts(),
+        rate=arm.rate if arm else _NO_RATE,
+        scripted=total.scripted,
+        gain=_find_gain(total.versus),
+        spent=total.spent,
+    )
+
+
+def _find_gain(comparisons: Sequence[Versus]) -> Difference | None:
+    return next((versus.difference for versus in comparisons if versus.difference), None)
+
+
+def _without_traces(run: Run) -> Run:
+    """Return a run with what a comparison needs: how each trial ended, and what it took."""
+
+    def strip(outcome: Outcome) -> Outcome:
+        trace = outcome.trace
+        short = Trace(usage=trace.usage, seconds=trace.seconds, error=trace.error, unrecorded=trace.unrecorded)
+        return replace(outcome, trace=short, artefacts=NO_ARTEFACTS)
+
+    return replace(run, outcomes=tuple(strip(outcome) for outcome in run.outcomes if outcome.arm == "with"))
+
+
+def _add_changes(records: Sequence[RunRecord], runs: Sequence[Run]) -> list[RunRecord]:
+    """Compare each run with the one before it that has the same model and cases in common, oldest first.
+
+    All comparisons are looked at together, so their p-values are corrected together.
+    """
+    changed = list(records)
+    numbers: list[int] = []
+    differences: list[Difference] = []
+    for number, run in enumerate(runs):
+        for earlier in range(number - 1, -1, -1):
+            if runs[earlier].model != run.model:
+                continue
+            difference = compare(runs[earlier], run).versus.difference
+            if difference:
+                changed[number] = replace(changed[number], before=runs[earlier].id)
+                numbers.append(number)
+                differences.append(difference)
+                break
+
+    for number, difference in zip(numbers, correct_together(differences), strict=True):
+        changed[number] = replace(changed[number], change=difference)
+    return changed
+
+
+def _format_start(started: str) -> str:
+    """Return a time as readers need it: `2026-11-15 10:00`."""
+    return started[:16].replace("T", " ")
+
+
+def _runs_table(history: History) -> Table:
+    rows = [(_format_start(record.started), record.id, *_describe_record(record)) for record in history.records]
+    titles = ["started", "run", "model", "cases", "rate [95%]", "scripted", "gain [95%]", "verdict"]
+    titles += ["since the run before", "errors", "cost"]
+    right = ("cases", "scripted", "errors", "cost")
+    columns = [Column(title, right=title in right) for title in titles]
+    notes = [CHANGE_NOTE] if any(record.change for record in history.records) else []
+    return _without_empty_columns(Table("Runs, the newest first", columns, rows, notes))
+
+
+def _describe_record(record: RunRecord) -> tuple[str, ...]:
+    errors = record.counts.errors + record.scripted.errors
+    return (
+        record.model,
+        str(record.cases),
+        format_rate(record.rate) if record.counts.trials else NO_VALUE,
+        f"{record.scripted.passed}/{record.scripted.trials}" if record.scripted.trials else "",
+        format_gain(record.gain) if record.gain else "",
+        record.gain.verdict if record.gain else "",
+        _describe_change(record.change),
+        str(errors or ""),
+        format_cost(record.spent),
+    )
+
+
+def _describe_change(change: Difference | None) -> str:
+    if change is None:
+        return ""
+    if not change.value:
+        return "the same"
+    return f"{format_gain(change)} {change.verdict}"
+
+
+def _without_empty_columns(table: Table) -> Table:
+    """Leave out the columns that say nothing about any run, such as the gain if no run has a baseline."""
+    kept = [number for number in range(len(table.columns)) if any(row[number] for row in table.rows)]
+    rows = [[row[number] for number in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[number] for number in kept], rows=rows)
+
+
+def _unreadable_table(history: History) -> Table:
+    rows = [(found.path, found.reason) for found in history.unreadable]
+    title = f"{count_noun(len(rows), 'file')} that cannot be read"
+    return Table(title, (Column("file"), Column("why")), rows)
+
+
+def _record_as_json(record: RunRecord) -> dict[str, Any]:
+    return {
+        "run": record.id,
+        "started": record.started,
+        "model": record.model,
+        "baseline": record.baseline,
+        "folder": record.folder,
+        "before": record.before,
+        "statistics": {
+            "cases": record.cases,
+            "counts": asdict(record.counts),
+            "rate": {**asdict(record.rate), "value": record.rate.value},
+            "scripted": asdict(record.scripted),
+            "gain": _difference_as_json(record.gain),
+            "change": _difference_as_json(record.change),
+            "spent": asdict(record.spent),
+        },
+    }
+
+
+def _difference_as_json(difference: Difference | None) -> dict[str, Any] | None:
+    if difference is None:
+        return None
+    return {**asdict(difference), "verdict": difference.verdict}
