@@ -83,7 +83,7 @@ SESSIONS = {
         options=("--trust-workspace",),
         cropped=True,
     ),
-    "chat": Session(54, WORK, (*AGREE, *TURN, (PROMPT, "/skills:")), "sql-review"),
+    "chat": Session(60, WORK, (*AGREE, *TURN, (PROMPT, "/skills:")), "sql-review"),
     "context": Session(
         20,
         WORK,
