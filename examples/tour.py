@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
@@ -19,6 +18,7 @@ from rich.panel import Panel
 
 from skillshelf import DirectorySource, PackageSource, Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.lint import check_path
+from skillshelf.rendering import truncate_cells
 
 HERE = Path(__file__).parent
 # Colours in a terminal, plain text in a pipe.
@@ -59,7 +59,8 @@ def show_the_shelf(shelf: Shelf) -> None:
     for name, skill in shelf.catalog.items():
         count = len(skill.references)
         references = f"{count} reference{'s' * (count > 1)}" if count else ""
-        say(f"[bold]{name:18}[/][cyan]{skill.source:9}[/]{references:14}{escape(cut(skill.description, 58))}")
+        description = escape(truncate_cells(skill.description, 58))
+        say(f"[bold]{name:18}[/][cyan]{skill.source:9}[/]{references:14}{description}")
     say()
     for skill in shelf.catalog.shadowed:
         say(f"[yellow]shadowed[/]  {skill.qualified}: the project has a skill of the same name, which takes precedence")
@@ -170,12 +171,8 @@ def say(text: str = "", indent: int = 0) -> None:
 def brief(answer: str | Mapping[str, list[dict[str, str]]]) -> str:
     """Return an answer as one line: its length and its beginning."""
     if isinstance(answer, str):
-        return f"{len(answer):,} characters: {cut(' '.join(answer.split()), 50)}"
+        return f"{len(answer):,} characters: {truncate_cells(' '.join(answer.split()), 50)}"
     return ", ".join(card["name"] for card in answer["skills"])
-
-
-def cut(text: str, cells: int) -> str:
-    return text if cell_len(text) <= cells else set_cell_size(text, cells - 1).rstrip() + "…"
 
 
 def parts(section: str) -> tuple[str, list[str], str]:

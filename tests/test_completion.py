@@ -25,7 +25,7 @@ from prompt_toolkit.utils import get_cwidth
 from rich.cells import cell_len
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._commands import list_models
 from skillshelf.repl._keys import make_bindings
 from skillshelf.repl._prompt import (
@@ -345,7 +345,7 @@ def test_the_menu_is_clean_and_within_its_width(commands: Commands[None]) -> Non
 @given(st.text(), st.integers(1, 30))
 def test_shortened_text_fits_its_cells(text: str, cells: int) -> None:
     """Text that fits is not changed."""
-    short = cut(text, cells)
+    short = truncate_cells(text, cells)
     assert cell_len(short) <= cells
     assert short == text or short.endswith("…")
 

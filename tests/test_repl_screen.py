@@ -17,7 +17,6 @@ from rich.text import Text
 
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
-from skillshelf.rendering import cut_words
 from skillshelf.repl._quotes import Argument, Excerpt
 from skillshelf.repl._screen import Countdown, Screen
 from skillshelf.repl._views import format_status, view_sessions
@@ -198,13 +197,6 @@ def test_the_work_in_progress_fits_its_place(columns: int, rows: int) -> None:
     lines = Text.from_ansi(screen.draw_live(columns, rows)).plain.split("\n")
     assert len(lines) <= rows
     assert max(map(cell_len, lines)) <= columns
-
-
-def test_a_failed_result_in_a_pipe_is_cut_between_words() -> None:
-    """A mark shows that text is missing."""
-    assert cut_words("word " * 100, 30) == "word word word word word …"
-    assert cut_words("a\nb", 30) == "a b"
-    assert cut_words("x" * 50, 30) == "x" * 29 + "…"
 
 
 def test_broken_skills_are_listed_with_the_reason(tmp_path: Path, write: Write) -> None:

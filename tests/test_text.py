@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.text import clip, closest_names
+from skillshelf.text import closest_names, truncate
 
 
 def test_suggests_the_best_names_first() -> None:
@@ -37,6 +37,6 @@ def test_finds_a_near_name_among_ten_thousand() -> None:
 @given(st.text(), st.integers(1, 30))
 def test_clipped_text_is_never_longer_than_asked_for(text: str, length: int) -> None:
     """Text that fits is not changed; text that was cut says so."""
-    clipped = clip(text, length)
+    clipped = truncate(text, length)
     assert len(clipped) <= length
     assert clipped == text if len(text) <= length else clipped.endswith("…")

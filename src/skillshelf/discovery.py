@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
 from skillshelf.skill import BaseSkill, Tool, tool
-from skillshelf.text import clip
+from skillshelf.text import truncate
 from skillshelf.tools import tool_methods
 from skillshelf.turn import Turn, current_turn_of
 
@@ -137,10 +137,10 @@ def _describe_match(match: "Match") -> dict[str, Any]:
     best_words = sorted(match.words, key=lambda word: -word.share)[:_MAX_WORDS]
     described: dict[str, Any] = {
         "name": match.name,
-        "description": clip(skill.description, MAX_DESCRIPTION),
+        "description": truncate(skill.description, MAX_DESCRIPTION),
         "references": references,
         "score": round(match.score, 2),
-        "matched": clip(", ".join(map(str, best_words)), _MAX_WORDS_LENGTH) or "similar meaning",
+        "matched": truncate(", ".join(map(str, best_words)), _MAX_WORDS_LENGTH) or "similar meaning",
     }
     if len(references) < len(skill.references):
         described["more_references"] = len(skill.references) - len(references)

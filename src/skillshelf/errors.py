@@ -35,7 +35,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from skillshelf.text import replace_surrogates
+from skillshelf.text import replace_surrogates, truncate
 
 _MAX_LISTED = 20
 _MAX_ECHOED = 200
@@ -52,9 +52,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 def _quote(requested: str) -> str:
     """Return what was asked for in quotes. A very long request is not echoed back whole."""
-    if len(requested) <= _MAX_ECHOED:
-        return repr(requested)
-    return f"{requested[:_MAX_ECHOED]!r}… ({len(requested)} characters)"
+    return repr(truncate(requested, _MAX_ECHOED))
 
 
 def error_code(kind: type[BaseException]) -> str:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, get_args
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, PolicyError
-from skillshelf.text import clip
+from skillshelf.text import truncate
 from skillshelf.tools import Permission, Tool, ToolMethod, tool, tool_methods
 
 __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
@@ -194,7 +194,7 @@ def _describe_member(value: object) -> str:
 
 def _check_attributes(cls: type[BaseSkill]) -> None:
     def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
-        shown = clip(repr(value), _MAX_SHOWN_VALUE)
+        shown = truncate(repr(value), _MAX_SHOWN_VALUE)
         return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {shown}. {right}")
 
     for attribute, example in _EXAMPLES.items():

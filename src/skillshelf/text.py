@@ -1,4 +1,4 @@
-"""Text that others wrote: decode it, show what hides in it, keep it from obeying on a terminal, clip it, compare names.
+"""Untrusted text: decode it, reveal hidden characters, escape control sequences, truncate, compare names.
 
 A skill, a path or an error may hold characters that a reader does not see but a model or a terminal obeys. Text on its
 way to a model goes through `text_for_model`, text on its way to a terminal through `clean` or `clean_line`.
@@ -137,14 +137,22 @@ def _write_out(match: re.Match[str]) -> str:
 # --- short texts for messages ---
 
 
-def clip(text: str, length: int) -> str:
-    """Return the text, cut to at most `length` characters. A text that was cut ends in `…`.
+def truncate(text: str, length: int) -> str:
+    """Return at most `length` characters of a text, ending in `…` if some are missing.
 
-    A screen counts in cells, of which some characters take two: there, `rendering.cut` is the rule.
+    For a terminal, which counts in cells, use `rendering.truncate_cells`.
     """
     if len(text) <= length:
         return text
     return text[: length - 1].rstrip() + "…"
+
+
+def truncate_middle(text: str, length: int) -> str:
+    """Return the beginning and the end of a text, about `length` characters, and how many are missing between."""
+    if len(text) <= length:
+        return text
+    half = length // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out …]\n{text[-half:]}"
 
 
 def count_noun(count: int, noun: str) -> str:

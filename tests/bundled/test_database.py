@@ -111,7 +111,7 @@ def test_every_value_has_a_json_form(target: str) -> None:
     assert row[:4] == ["a", "inf", "(2 bytes)", None]
     text = "replace(hex(zeroblob(2500)), '0', 'x')" if "shop.db" in target else "repeat('x', 5000)"
     ((cut,),) = call(open_skill(target), "run_query", sql=f"SELECT {text}")["rows"]
-    assert cut.endswith("… (5,000 characters)")
+    assert cut.endswith("x…")
 
 
 def test_a_plan_is_shown_without_running_the_query(target: str) -> None:

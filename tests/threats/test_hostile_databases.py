@@ -257,7 +257,7 @@ def test_a_statement_that_catches_its_time_limit_is_cut_off(server: str) -> None
 @pytest.mark.parametrize(
     ("sql", "value"),
     [
-        ("SELECT (repeat('[', 3000) || repeat(']', 3000))::jsonb", "[" * 2000 + "… (6,000 characters)"),
+        ("SELECT (repeat('[', 3000) || repeat(']', 3000))::jsonb", "[" * 1999 + "…"),
         ("SELECT '-infinity'::timestamp", "-infinity"),
         ("SELECT '0044-03-15 BC'::date", "0044-03-15 BC"),
         ("SELECT '12345-01-01'::timestamptz::date", "12345-01-01"),

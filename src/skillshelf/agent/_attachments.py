@@ -22,7 +22,7 @@ from skillshelf.agent.filetools import FileAccess, Media, list_directory, read_p
 from skillshelf.agent.sessions import mark_attachment
 from skillshelf.errors import FileAccessError
 from skillshelf.files import is_at_or_inside
-from skillshelf.text import clean, count_noun, text_for_model
+from skillshelf.text import clean, count_noun, text_for_model, truncate_middle
 from skillshelf.tokens import Counter, estimate
 
 if TYPE_CHECKING:
@@ -180,21 +180,13 @@ def attach_command(command: str, output: str, outcome: str) -> Attachment:
 
     `outcome` says how it ended: `exit code 1`.
     """
-    shown = cut_middle(text_for_model(clean(output)), _MAX_OUTPUT).rstrip("\n")
+    shown = truncate_middle(text_for_model(clean(output)), _MAX_OUTPUT).rstrip("\n")
     quoted = "\n".join(f"| {line}" for line in shown.split("\n")) if shown else "(no output)"
     text = (
         f"The user ran this command in their own shell, outside your tools and your sandbox ({outcome}):\n"
         f"$ {clean(command)}\n{quoted}"
     )
     return Attachment(f"!{command}", outcome, text)
-
-
-def cut_middle(text: str, size: int) -> str:
-    """Return a text of at most about so many characters: its beginning, its end, and how much is missing between."""
-    if len(text) <= size:
-        return text
-    half = size // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters are left out …\n{text[-half:]}"
 
 
 def list_content(attachments: Sequence[Attachment]) -> list[UserContent]:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from skillshelf.errors import SkillError, error_code
-from skillshelf.text import clean_line, count_noun
+from skillshelf.text import clean_line, count_noun, truncate
 
 _MAX_QUOTED = 300
 """Characters of the provider's own words that are shown."""
@@ -170,25 +170,17 @@ _LEAST_KEY = 8
 
 def hide_keys(text: str) -> str:
     """Return the text fit for a terminal and a log: short, on one line, with anything like a key hidden."""
-    text = _shorten(text)
     for variable, value in os.environ.items():
         if len(value) >= _LEAST_KEY and variable.endswith(_KEY_VARIABLES):
             text = text.replace(value, "[key]")
     text = _KEYS.sub("[key]", text)
-    return clean_line(_LONG_WORD.sub(_hide_long_word, text))
+    # Not before: half of a key could not be recognised.
+    return truncate(clean_line(_LONG_WORD.sub(_hide_long_word, text)), _MAX_MESSAGE)
 
 
 def quote_name(name: str) -> str:
     """Quote a name that a user typed. It may be a key in the wrong place."""
     return hide_keys(repr(name[:80]))
-
-
-def _shorten(text: str) -> str:
-    """Cut a long text at a space, so that no unrecognisable half of a key is left."""
-    if len(text) <= _MAX_MESSAGE:
-        return text
-    words = text[:_MAX_MESSAGE].rsplit(maxsplit=1)
-    return f"{words[0]} …" if len(words) > 1 else "…"
 
 
 def _hide_long_word(word: re.Match[str]) -> str:

@@ -37,7 +37,7 @@ from skillshelf.agent.scripts import (
     run_program,
 )
 from skillshelf.files import cache_home, is_at_or_inside
-from skillshelf.text import hide_values
+from skillshelf.text import hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
 
 _MAX_SHOWN = 30_000
@@ -227,7 +227,7 @@ def _reporting_lines(report: ReportOutput, secrets: Mapping[str, str]) -> Iterat
 
 def _describe_result(run: PreparedScript, result: ProgramResult) -> str:
     """Return the output for the model, how the script ended, and what to do if it failed."""
-    parts = [_shorten(hide_values(result.output, run.secrets)).rstrip() or "[no output]"]
+    parts = [truncate_middle(hide_values(result.output, run.secrets), _MAX_SHOWN).rstrip() or "[no output]"]
     if result.exit_code != 0:
         ending = f"exit code: {result.exit_code}" if not result.stopped else result.stopped
         parts.append(f"[{ending}]")
@@ -238,10 +238,3 @@ def _describe_result(run: PreparedScript, result: ProgramResult) -> str:
             )
     parts += [f"[{note}]" for note in run.notes]
     return "\n".join(parts)
-
-
-def _shorten(text: str) -> str:
-    if len(text) <= _MAX_SHOWN:
-        return text
-    half = _MAX_SHOWN // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out …]\n{text[-half:]}"

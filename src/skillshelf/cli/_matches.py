@@ -7,7 +7,7 @@ from skillshelf.cli._output import Output, list_names
 from skillshelf.cli._workspace import skill_as_json
 from skillshelf.search import FoundWord, Match, is_similarity_installed, spell_words
 from skillshelf.tables import Cell, Column, draw_bar
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 INSTALL_SIMILARITY = "pip install 'skillshelf[search]'"
 _WORDS_ALONE = f"Only words were compared. {INSTALL_SIMILARITY} adds similarity of meaning."
@@ -38,18 +38,18 @@ def print_score(match: Match, query: str, out: Output) -> None:
     if missing:
         out.print_styled(f"not found: {list_names(missing, _MAX_LISTED)}", "yellow", indent=3)
     if match.excluded_words:
-        excluded = [clip(clean_line(word), _MAX_WORD) for word in match.excluded_words]
+        excluded = [truncate(clean_line(word), _MAX_WORD) for word in match.excluded_words]
         out.print_styled(f"says it is not for: {list_names(excluded, _MAX_LISTED)}", "yellow", indent=3)
 
 
 def find_missing_words(match: Match, query: str) -> list[str]:
     """Return the words of the query that a skill does not have, as the query spells them."""
     found = {word.word for word in match.words}
-    return [clip(clean_line(word), _MAX_WORD) for word in spell_words(query) if word not in found]
+    return [truncate(clean_line(word), _MAX_WORD) for word in spell_words(query) if word not in found]
 
 
 def _spell(word: FoundWord) -> str:
-    spelling = clip(word.word, _MAX_WORD)
+    spelling = truncate(word.word, _MAX_WORD)
     if word.corrected:
         return f"{spelling} (read as {word.corrected})"
     return spelling

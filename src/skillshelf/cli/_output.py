@@ -80,14 +80,6 @@ class Output:
         """Print JSON with everything but printable ASCII escaped, so that a terminal can show it too."""
         sys.stdout.write(to_json(value, indent=2) + "\n")
 
-    def shorten(self, text: str, lines: int) -> str:
-        """Cut a text to this many lines of the terminal. A pipe gets all of it."""
-        if not self.is_terminal:
-            return text
-        from skillshelf.rendering import cut
-
-        return cut(text, lines * (self.console.width - 8))
-
 
 def complain(text: str) -> None:
     """Print a message to standard error, after the output so far."""

@@ -9,7 +9,7 @@ from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, prepare_search
 from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, show_score, spell_words
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 EXAMPLES = """
   skillshelf search fill in a pdf form
@@ -77,7 +77,12 @@ def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *,
     match = ranked[rank - 1]
     skill = match.descriptor
     out.print_styled(f"{rank}. {clean_line(match.name)}  ({skill.source})", "bold")
-    out.print_styled(out.shorten(clean_line(skill.description), lines=2), indent=3)
+    description = clean_line(skill.description)
+    if out.is_terminal:
+        from skillshelf.rendering import truncate_cells
+
+        description = truncate_cells(description, 2 * (out.console.width - 8))
+    out.print_styled(description, indent=3)
     if explain:
         out.print_styled(_compare_with_next(match, ranked[rank:]), "cyan", indent=3)
         print_score(match, query, out)
@@ -98,7 +103,7 @@ def _compare_with_next(match: Match, following: Sequence[Match]) -> str:
 
 
 def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> None:
-    echoed = clip(query, _MAX_ECHOED)
+    echoed = truncate(query, _MAX_ECHOED)
     if not spell_words(query):
         complain(f"There is no word to search for in {echoed!r}: say what the task is about.")
         return

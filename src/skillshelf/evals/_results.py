@@ -14,7 +14,7 @@ from skillshelf.evals._artefacts import NO_ARTEFACTS, Artefacts
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import About, Check, Verdict
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 Status = Literal["passed", "missed", "error"]
 """`error` means that the trial, or one of its checks, could not be completed. It is neither a pass nor a miss."""
@@ -55,7 +55,7 @@ class CaseInfo:
     @property
     def label(self) -> str:
         """The id of the case, with its query, for readers."""
-        return f"{self.id}: {clip(self.query, MAX_QUERY)!r}" if self.query else self.id
+        return f"{self.id}: {truncate(self.query, MAX_QUERY)!r}" if self.query else self.id
 
     @classmethod
     def of(cls, case: Case) -> CaseInfo:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -17,7 +17,7 @@ MAX_QUOTED = 160
 
 def clip_quote(text: str) -> str:
     """Return as much of a text as a message quotes."""
-    return clip(text, MAX_QUOTED)
+    return truncate(text, MAX_QUOTED)
 
 
 def show_dollars(amount: float) -> str:
@@ -88,4 +88,4 @@ def explain_expected(error: ErrorDetails) -> str:
 
 def show_value(value: Any) -> str:
     """Return a value for a message, cut if it is long."""
-    return clip(repr(value), MAX_VALUE_SHOWN)
+    return truncate(repr(value), MAX_VALUE_SHOWN)

@@ -16,7 +16,7 @@ from skillshelf.explain._reasons import (
 from skillshelf.listing import Level, Listing, ListingForm
 from skillshelf.search import MIN_SCORE, FoundWord, Match, show_score, spell_words
 from skillshelf.shelf import Shelf
-from skillshelf.text import clip, count_noun
+from skillshelf.text import count_noun, truncate
 from skillshelf.tokens import DEFAULT_BUDGET
 
 RESULTS = 5
@@ -85,7 +85,7 @@ class RequestExplanation:
     @property
     def headline(self) -> str:
         """Whether the skill comes up, in a sentence."""
-        request = repr(clip(self.request, _MAX_ECHOED))
+        request = repr(truncate(self.request, _MAX_ECHOED))
         if not self.comes_up:
             return f"{self.name} doesn't come up for {request}."
         if self.rank == 1 and self.is_found:

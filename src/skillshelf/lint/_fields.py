@@ -8,7 +8,7 @@ from typing import Any
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.skillmd import FORMAT_KEYS, SkillText
-from skillshelf.text import clip, closest_names, show_controls, skeleton
+from skillshelf.text import closest_names, show_controls, skeleton, truncate
 
 
 def find_field_line(skill: SkillText, field: str) -> int:
@@ -67,7 +67,7 @@ def suggest_name(name: str) -> str:
 
 
 def _find_broken_name_rules(name: str, line: int, fix: str) -> Iterator[Diagnostic]:
-    quoted = repr(clip(name, MAX_QUOTED))
+    quoted = repr(truncate(name, MAX_QUOTED))
     if len(name) > MAX_NAME:
         message = f"the name exceeds the {MAX_NAME} character limit ({len(name)} characters)"
         yield Diagnostic("error", "name-too-long", message, line=line, fix=fix)
@@ -112,7 +112,8 @@ def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
     folder_name = unicodedata.normalize("NFKC", folder)
     if name != folder_name:
         message = (
-            f"the folder's name {clip(folder_name, MAX_QUOTED)!r} must match skill name {clip(name, MAX_QUOTED)!r}"
+            f"the folder's name {truncate(folder_name, MAX_QUOTED)!r} must match "
+            f"skill name {truncate(name, MAX_QUOTED)!r}"
         )
         yield Diagnostic("error", "name-mismatch", message, line=line, fix="rename the folder, or change `name:`")
 
@@ -190,7 +191,7 @@ def _suggest_fields(unexpected: Sequence[str]) -> str:
 
 
 def _quote_fields(fields: Sequence[str]) -> str:
-    quoted = [repr(show_controls(clip(field, MAX_QUOTED))) for field in fields[:_MAX_LISTED_FIELDS]]
+    quoted = [repr(show_controls(truncate(field, MAX_QUOTED))) for field in fields[:_MAX_LISTED_FIELDS]]
     listed = ", ".join(quoted)
     if len(fields) > _MAX_LISTED_FIELDS:
         listed += f" and {len(fields) - _MAX_LISTED_FIELDS} more"
@@ -220,7 +221,7 @@ def _check_metadata_values(skill: SkillText) -> Iterator[Diagnostic]:
     if keys:
         message = f"these values of 'metadata' are not text: {_quote_fields(keys)}"
         line = find_nested_line(skill, "metadata", keys[0])
-        key = show_controls(clip(keys[0], MAX_QUOTED))
+        key = show_controls(truncate(keys[0], MAX_QUOTED))
         fix = f'put them in quotes, as in `{key}: "…"`; write lists and mappings as text'
         yield Diagnostic("error", "metadata-not-text", message, line=line, fix=fix)
 
@@ -236,7 +237,7 @@ def _check_allowed_tools(skill: SkillText) -> Iterator[Diagnostic]:
         message = f"'allowed-tools' {problem}; the format asks for one text with spaces between the tools"
         line = find_field_line(skill, "allowed-tools")
         tools = show_controls(" ".join(skill.optional.allowed_tools))
-        fix = f"write `allowed-tools: {clip(tools, MAX_QUOTED)}`"
+        fix = f"write `allowed-tools: {truncate(tools, MAX_QUOTED)}`"
         yield Diagnostic("error", "allowed-tools-form", message, line=line, fix=fix)
 
 
@@ -313,7 +314,7 @@ def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
     for key, value in metadata.items():
         if isinstance(value, str):
             continue
-        shown_key = clip(str(key), MAX_QUOTED)
+        shown_key = truncate(str(key), MAX_QUOTED)
         fix = f'put it in quotes: `{shown_key}: "…"`'
         if isinstance(value, dict | list):
             fix = "write it as one text"

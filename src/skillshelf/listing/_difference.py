@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.listing._markup import Entry, escape_name, render
 from skillshelf.listing._section import SHORT_DESCRIPTION
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 if TYPE_CHECKING:
     from skillshelf.listing._section import Listing
@@ -111,7 +111,7 @@ def _shows_as_much(entry: Entry, other: Entry) -> bool:
     """Return True if an entry shows everything that another entry of the same skill shows."""
     if other.is_bare:
         return True
-    has_description = other.description in (entry.description, clip(entry.description, SHORT_DESCRIPTION))
+    has_description = other.description in (entry.description, truncate(entry.description, SHORT_DESCRIPTION))
     has_references = set(other.references) <= set(entry.references)
     has_same_count = _count_references(other) == _count_references(entry)
     return has_description and has_references and has_same_count and other.instructions == entry.instructions

@@ -9,7 +9,7 @@ from typing import Literal
 from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, join_block
-from skillshelf.text import clip, text_for_model
+from skillshelf.text import text_for_model, truncate
 from skillshelf.tokens import Counter
 
 MAX_REFERENCES = 50
@@ -148,7 +148,7 @@ def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
         max_description = SHORT_DESCRIPTION
         max_references = 0
 
-    description = clip(skill.description, max_description)
+    description = truncate(skill.description, max_description)
     references = skill.references[:max_references]
     more = len(skill.references) - len(references)
     return Entry(skill.name, description, references, more, runs_apart=skill.runs_apart)

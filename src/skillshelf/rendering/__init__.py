@@ -6,18 +6,18 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.rendering._markdown import markdown
-    from skillshelf.rendering._output import Cleaned, cut, cut_words
+    from skillshelf.rendering._output import Cleaned, truncate_cells
     from skillshelf.rendering._pager import LongText, can_page, fits_screen, show_pages
     from skillshelf.rendering._review import ReviewPage
 
-__all__ = ["Cleaned", "LongText", "ReviewPage", "can_page", "cut", "cut_words", "fits_screen", "markdown", "show_pages"]
+__all__ = ["Cleaned", "LongText", "ReviewPage", "can_page", "fits_screen", "markdown", "show_pages", "truncate_cells"]
 
 # Markdown brings a parser and the lexers of many languages: cutting a line must not wait for them.
 __getattr__ = export_lazily(
     __name__,
     {
         "_markdown": ["markdown"],
-        "_output": ["Cleaned", "cut", "cut_words"],
+        "_output": ["Cleaned", "truncate_cells"],
         "_pager": ["LongText", "can_page", "fits_screen", "show_pages"],
         "_review": ["ReviewPage"],
     },

@@ -21,20 +21,11 @@ class Cleaned:
                 yield Segment(clean(segment.text), segment.style)
 
 
-def cut(text: str, width: int) -> str:
-    """Shorten text to a number of cells. Wide characters take two, so nothing is pushed off the edge of the screen."""
+def truncate_cells(text: str, width: int) -> str:
+    """Return as much of a text as fits in so many cells of a terminal, ending in `…` if some is missing.
+
+    Wide characters take two cells. For characters, use `text.truncate`.
+    """
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
-
-
-def cut_words(text: str, width: int) -> str:
-    """Shorten text to one line, between words unless that would lose more than a third of the line."""
-    short = cut(" ".join(text.split()), width)
-    if not short.endswith("…"):
-        return short
-
-    whole_words = short.rpartition(" ")[0].rstrip(",;:.")
-    if cell_len(whole_words) > width * 2 // 3:
-        return f"{whole_words} …"
-    return short

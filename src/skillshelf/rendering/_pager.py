@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 from rich.text import Text
 
-from skillshelf.rendering._output import Cleaned, cut
+from skillshelf.rendering._output import Cleaned, truncate_cells
 
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[~A-Za-z]|O[A-Z])?|.", re.S)
 _PAGE_DOWN = {" ", "f", "\x06", "\x1b[6~"}
@@ -176,7 +176,7 @@ class _Pages:
 
         lines = [self._to_ansi(Segments(row)) for row in rows]
         lines += ["~"] * (self._height - len(rows))
-        bar = cut(self._describe_position(self._size.columns), self._size.columns)
+        bar = truncate_cells(self._describe_position(self._size.columns), self._size.columns)
         lines.append(self._to_ansi(Text(bar.ljust(self._size.columns), "reverse")))
         terminal.write("\x1b[H" + "\r\n".join(f"\x1b[K{line}" for line in lines))
 
@@ -197,7 +197,7 @@ class _Pages:
         end = " (end)" if self._top >= self._last_top else ""
         place = f"lines {self._top + 1:,}–{last:,} of {len(self._rows):,}{end} · {self._hint}"
         room = max(_MIN_TITLE_CELLS, columns - cell_len(place) - len("  · "))
-        return f" {cut(self._title, room)} · {place}"
+        return f" {truncate_cells(self._title, room)} · {place}"
 
     def _to_ansi(self, content: RenderableType) -> str:
         with self._console.capture() as capture:

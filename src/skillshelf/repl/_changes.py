@@ -10,7 +10,7 @@ from rich.text import Text
 from skillshelf.agent import ChangedFile, LeftFile, Undone
 from skillshelf.agent.checkpoints import FileState
 from skillshelf.agent.filetools import diff_texts, show_path
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._quotes import Diff
 from skillshelf.text import clean, clean_line, count_noun, decode_text
 
@@ -22,7 +22,7 @@ _MAX_DIFF_LINES = 1_000
 
 def view_undone(undone: Undone, action: str) -> Sequence[RenderableType]:
     """Return what an undo or a redo did. `action` says it in words: `Took back`."""
-    message = cut(clean_line(undone.message), _MAX_MESSAGE_CELLS)
+    message = truncate_cells(clean_line(undone.message), _MAX_MESSAGE_CELLS)
     lines: list[RenderableType] = [f'{action} "{message}": {count_noun(len(undone.changed), "path")}.']
     lines += [Text(f"  {show_path(path)}", "dim") for path in undone.changed[:_MAX_LISTED]]
     if len(undone.changed) > _MAX_LISTED:

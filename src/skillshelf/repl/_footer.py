@@ -39,7 +39,7 @@ from prompt_toolkit.layout.processors import TabsProcessor
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._keys import make_bindings, make_footer_bindings
 from skillshelf.repl._lines import Line, LineQueue, Pastes
@@ -103,7 +103,7 @@ class Footer:
         self.change_policy: Callable[[], None] = lambda: None
         self._completer: Completer = DummyCompleter()
         self._draw_live: DrawLive = lambda columns, rows: ""
-        self._format_status: FormatStatus = lambda columns: cut(_STARTING, columns)
+        self._format_status: FormatStatus = lambda columns: truncate_cells(_STARTING, columns)
         self._hint = ""
         self._first_frame = asyncio.Event()
         self._typed_at = 0.0
@@ -330,7 +330,7 @@ class Footer:
         hidden = len(shown) - (_MAX_QUEUED_ROWS - 1)
         if len(shown) > _MAX_QUEUED_ROWS:
             shown = [f"  … {hidden} more queued", *shown[hidden:]]
-        return [("class:queued", "\n".join(cut(line, columns) for line in shown))]
+        return [("class:queued", "\n".join(truncate_cells(line, columns) for line in shown))]
 
     def _draw_question(self) -> AnyFormattedText:
         question = self.keyboard.question
@@ -348,7 +348,7 @@ class Footer:
 
     def _draw_status(self) -> AnyFormattedText:
         columns = self._app.output.get_size().columns
-        return cut(f" {self._hint}", columns) if self._hint else self._format_status(columns)
+        return truncate_cells(f" {self._hint}", columns) if self._hint else self._format_status(columns)
 
     def _max_editor_rows(self) -> int:
         return max(3, self._app.output.get_size().rows // 3)

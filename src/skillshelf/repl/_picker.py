@@ -15,7 +15,7 @@ from prompt_toolkit.utils import get_cwidth
 from rich.cells import set_cell_size
 
 from skillshelf.agent.sessions import SessionInfo
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.text import clean_line, count_noun
 
 _MAX_ROWS = 12
@@ -97,7 +97,7 @@ class Picker:
             if room < _MIN_TITLE_CELLS:
                 details = ""
                 room = columns - 3
-            title = set_cell_size(cut(choice.title, room), room)
+            title = set_cell_size(truncate_cells(choice.title, room), room)
             fragments.append(("bold" if is_chosen else "", f"{mark}{title}"))
             fragments.append(("fg:ansibrightblack", f"  {details}\n" if details else "\n"))
         return fragments
@@ -105,7 +105,7 @@ class Picker:
     def _render_hint(self) -> StyleAndTextTuples:
         count = len(self._matching)
         hint = f"  {count} of {len(self._choices)} · ↑↓ move · type to filter · Enter opens · Esc leaves"
-        return [("fg:ansibrightblack", cut(hint, _columns() - 1))]
+        return [("fg:ansibrightblack", truncate_cells(hint, _columns() - 1))]
 
     def _make_bindings(self) -> KeyBindings:
         bindings = KeyBindings()
@@ -157,6 +157,6 @@ def _describe_session(session: SessionInfo) -> Choice:
     changed = session.changed.astimezone()
     details = [f"{changed:%Y-%m-%d %H:%M}", count_noun(session.messages, "message")]
     if session.model:
-        details.append(cut(clean_line(session.model), _MAX_MODEL_CELLS))
+        details.append(truncate_cells(clean_line(session.model), _MAX_MODEL_CELLS))
     title = clean_line(session.title) or session.id
     return Choice(session.id, title, " · ".join(details))

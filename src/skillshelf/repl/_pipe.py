@@ -11,7 +11,7 @@ from skillshelf.agent import AgentCore, Attachment, Settings
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, error_code
-from skillshelf.rendering import cut_words
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
 from skillshelf.repl._end import call_on_end_signal
@@ -163,5 +163,6 @@ def _describe(event: on.Event) -> str:
         case on.Failed(message=message):
             return f"skillshelf: {message}"
         case on.ToolReturned(name=name, ok=False, text=text):
-            return f"[{name}: {cut_words(text, 200)}]"
+            line = " ".join(text.split())
+            return f"[{name}: {truncate_cells(line, 200)}]"
     return ""

@@ -13,7 +13,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from skillshelf.files import is_at_or_inside
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
 from skillshelf.text import clean_line
 
@@ -40,7 +40,7 @@ class SlashCompleter(Completer):
         columns = app.output.get_size().columns if app else 80
 
         label_cells = max(_MIN_LABEL_CELLS, min(_MAX_LABEL_CELLS, columns // 2))
-        labels = [cut(clean_line(suggestion.label or suggestion.text), label_cells) for suggestion in suggestions]
+        labels = [truncate_cells(clean_line(each.label or each.text), label_cells) for each in suggestions]
         widest = max(map(get_cwidth, labels), default=0)
         meta_cells = min(columns - widest - _FRAME_CELLS, _MAX_META_CELLS)
 
@@ -57,7 +57,7 @@ def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS, wi
     """
     cost = "" if suggestion.cost is None else f"~{format_tokens(suggestion.cost)} tokens"
     room = cells - len(cost) - 2
-    description = cut(clean_line(suggestion.meta), room) if room > 1 else ""
+    description = truncate_cells(clean_line(suggestion.meta), room) if room > 1 else ""
     if not description or not cost:
         return (description + cost).rjust(width if cost else 0)
     gap = max(2, width - get_cwidth(description) - len(cost))

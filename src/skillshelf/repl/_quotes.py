@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.text import clean, clean_line, count_noun
 
 _BAR = "  │ "
@@ -101,12 +101,12 @@ class FoldedDiff:
             yield self._draw_line(line, room)
         if self._hidden:
             hint = f"… {count_noun(self._hidden, 'more line')}: Ctrl+O shows them …"
-            yield Text.assemble((self._prefix, "dim"), (cut(hint, room), "yellow"), no_wrap=True)
+            yield Text.assemble((self._prefix, "dim"), (truncate_cells(hint, room), "yellow"), no_wrap=True)
         for line in self._tail:
             yield self._draw_line(line, room)
 
     def _draw_line(self, line: str, room: int) -> Text:
-        shown = cut(line[: _MAX_CHARACTERS_PER_CELL * room].expandtabs(4), room)
+        shown = truncate_cells(line[: _MAX_CHARACTERS_PER_CELL * room].expandtabs(4), room)
         return Text.assemble((self._prefix, "dim"), (shown, _DIFF_STYLES.get(line[:1], "")), no_wrap=True)
 
 

@@ -23,7 +23,7 @@ from skillshelf.agent import events as on
 from skillshelf.agent.sessions import typed_text
 from skillshelf.rendering import markdown
 from skillshelf.repl._screen import FoldedResult, describe_call
-from skillshelf.text import clean, clip, count_noun
+from skillshelf.text import clean, count_noun, truncate
 
 _SHOWN_EXCHANGES = 3
 _MAX_TYPED = 1_000
@@ -69,11 +69,11 @@ def _split_exchanges(messages: Sequence[ModelMessage]) -> list[_Exchange]:
 
 def _view_exchange(exchange: _Exchange) -> Iterator[RenderableType]:
     yield Text()
-    yield Text.assemble(("› ", "bold"), clip(clean(exchange.typed), _MAX_TYPED))
+    yield Text.assemble(("› ", "bold"), truncate(clean(exchange.typed), _MAX_TYPED))
     results = {part.tool_call_id: part for part in exchange.parts if isinstance(part, ToolReturnPart)}
     for part in exchange.parts:
         if isinstance(part, TextPart) and part.content.strip():
-            yield markdown(clip(part.content, _MAX_ANSWER))
+            yield markdown(truncate(part.content, _MAX_ANSWER))
         elif isinstance(part, ToolCallPart):
             yield _view_call(part, results.get(part.tool_call_id))
 

@@ -16,7 +16,7 @@ from skillshelf.agent import describe_delta
 from skillshelf.agent import events as on
 from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
-from skillshelf.rendering import cut
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._markdown import MarkdownStream
 from skillshelf.repl._quotes import Diff, FoldedDiff, count_changed_lines
 from skillshelf.text import clean, clean_line, without_colors
@@ -301,7 +301,8 @@ def describe_call(event: on.ToolCalled) -> Line:
     value = arguments.get(_MAIN_ARGUMENT.get(event.name, "path"), first)
     if event.name == LOAD_TOOL and arguments.get("reference"):
         value = f"{value} {arguments['reference']}"
-    return Line.assemble((clean_line(event.name), "bold"), " ", cut(clean_line(str(value)), _MAX_ARGUMENT_CELLS))
+    shown = truncate_cells(clean_line(str(value)), _MAX_ARGUMENT_CELLS)
+    return Line.assemble((clean_line(event.name), "bold"), " ", shown)
 
 
 def describe_reload(event: on.SkillsReloaded) -> str:
@@ -335,7 +336,7 @@ class FoldedResult:
         title = self._title.copy()
         summary_cells = min(cell_len(self._first), _MIN_RESULT_CELLS) + 2
         title.truncate(max(1, room - summary_cells), overflow="ellipsis")
-        summary = cut(self._first, max(1, min(_MAX_RESULT_CELLS, room - title.cell_len - 2)))
+        summary = truncate_cells(self._first, max(1, min(_MAX_RESULT_CELLS, room - title.cell_len - 2)))
         return Line.assemble(mark, title, (f"  {summary}{self._count}", "dim"), no_wrap=True, overflow="ellipsis")
 
 
@@ -351,7 +352,7 @@ def _is_failure(event: on.ToolReturned) -> bool:
 
 
 def _quote_line(line: str, columns: int) -> Line:
-    return Line(f"  │ {cut(clean_line(line.rstrip()), max(1, columns - 4))}", "dim")
+    return Line(f"  │ {truncate_cells(clean_line(line.rstrip()), max(1, columns - 4))}", "dim")
 
 
 def _mark_line(mark: str, style: str, title: str, details: str = "") -> Line:

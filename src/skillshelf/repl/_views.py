@@ -11,7 +11,7 @@ from skillshelf.agent import AgentCore, Context, Rule
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.explain import explain_unavailable
-from skillshelf.rendering import cut, cut_words
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._face import ChatFace
 from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
@@ -53,14 +53,14 @@ def view_skills(core: AgentCore) -> RenderableType:
             title.append(" [manual]", "not bold yellow")
         tokens = core.shelf.count_instructions(name)
         counted = "" if tokens is None else f"{tokens:,}"
-        table.add_row(title, clean_line(skill.source), counted, cut(clean_line(skill.description), 120))
+        table.add_row(title, clean_line(skill.source), counted, truncate_cells(clean_line(skill.description), 120))
     return Group(table, *_list_off(core), *_list_pending(core), *_list_errors(core))
 
 
 def _list_off(core: AgentCore) -> Iterator[Text]:
     off = [clean_line(candidate.found.name) for candidate in core.shelf.off]
     if off:
-        yield Text(f"off: {cut_words(', '.join(off), 160)} (/skills set NAME auto switches one on)", "dim")
+        yield Text(f"off: {truncate_cells(', '.join(off), 160)} (/skills set NAME auto switches one on)", "dim")
 
 
 def _list_pending(core: AgentCore) -> Iterator[Text]:
@@ -82,8 +82,8 @@ def _list_errors(core: AgentCore) -> Iterator[Text]:
     yield Text(f"{count_noun(len(errors), 'error')} in skills:", "red")
     for note in errors[:_MAX_ROWS]:
         place = clean_line(core.skills.workspace.relative(note.path))
-        message = cut_words(clean_line(note.message), 160)
-        yield Text(f"  {cut(f'{place}: {message}', 240)}", "red")
+        message = truncate_cells(clean_line(note.message), 160)
+        yield Text(f"  {truncate_cells(f'{place}: {message}', 240)}", "red")
 
     advice = "`skillshelf check` says what to do"
     if len(errors) > _MAX_ROWS:
@@ -116,7 +116,7 @@ def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> S
     suggestion = ""
     if error.closest:
         suggestion = f" Did you mean {' or '.join(map(repr, error.closest))}?"
-    return SkillError(f"There is no skill named {cut(name, 100)!r}.{suggestion} /skills lists them.")
+    return SkillError(f"There is no skill named {truncate_cells(name, 100)!r}.{suggestion} /skills lists them.")
 
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:
@@ -125,10 +125,10 @@ def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     withheld = core.withheld_tools
     if withheld:
         names = clean_line(", ".join(withheld))
-        lines.append(Text(f"Blocked by the policy, so the model is not offered them: {cut_words(names, 400)}"))
+        lines.append(Text(f"Blocked by the policy, so the model is not offered them: {truncate_cells(names, 400)}"))
     if core.gate.policy.always:
         lines.append("Always allowed in this session:")
-        lines += [Text(f"  {cut(clean_line(action), 200)}") for action in sorted(core.gate.policy.always)]
+        lines += [Text(f"  {truncate_cells(clean_line(action), 200)}") for action in sorted(core.gate.policy.always)]
     rules = core.gate.policy.rules.list() if core.gate.policy.rules else []
     if rules:
         lines.append(f"{count_noun(len(rules), 'rule')}: /approve rules lists them.")
@@ -151,7 +151,7 @@ def view_rules(rules: Sequence[Rule], *, is_sandboxed: bool) -> RenderableType:
             note = f"not in force: /approve confirm {number}"
         elif rule.allows_prefix and not is_sandboxed:
             note = PREFIX_NEEDS_SANDBOX
-        table.add_row(str(number), Text(cut(clean_line(str(rule)), 160), style), where, Text(note, "yellow"))
+        table.add_row(str(number), Text(truncate_cells(clean_line(str(rule)), 160), style), where, Text(note, "yellow"))
 
     remarks = [Text("/approve forget NUMBER removes one", "dim")]
     if not all(rule.confirmed for rule in rules):
@@ -171,7 +171,8 @@ def view_servers(core: AgentCore) -> RenderableType:
         names = ", ".join(clean_line(tool.remote_name) for tool in server.tools.values())
         detail = server.problem if server.state == "failed" else names
         count = str(len(server.tools)) if server.state == "ready" else ""
-        table.add_row(Text(server.name, "bold"), Text(server.state, style), count, cut_words(clean_line(detail), 400))
+        shown = truncate_cells(clean_line(detail), 400)
+        table.add_row(Text(server.name, "bold"), Text(server.state, style), count, shown)
     return Group(table, Text("The model calls them by NAME__TOOL, and each call is asked about", "dim"))
 
 
@@ -185,7 +186,7 @@ def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
     table.columns[0].min_width = max(len(session.id) for session in sessions)
     problems = []
     for session in sessions:
-        about = Text(cut(clean_line(session.title), 80))
+        about = Text(truncate_cells(clean_line(session.title), 80))
         if session.problem:
             about = Text("cannot be opened", "red")
             problems.append(Text(f"{session.id}: {clean_line(session.problem)}", "red", overflow="fold"))
@@ -258,7 +259,7 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
     """
     parts = {
         "review": f"{pending:,} to review: /skills trust" if pending else "",
-        "model": cut(clean_line(core.model.name), 40),
+        "model": truncate_cells(clean_line(core.model.name), 40),
         "context": f"context {_format_filled(core)}",
         "spent": _format_spent(core),
         "policy": core.gate.policy.mode,
@@ -269,7 +270,7 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
         if cell_len(_join_status(parts)) <= columns or len([text for text in parts.values() if text]) == 1:
             break
         parts[least_important] = ""
-    return cut(_join_status(parts), columns)
+    return truncate_cells(_join_status(parts), columns)
 
 
 def _join_status(parts: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from rich.text import Text
 from skillshelf.agent import Unused, explain_unused
 from skillshelf.errors import SkillError
 from skillshelf.explain import describe_level
-from skillshelf.rendering import cut_words
+from skillshelf.rendering import truncate_cells
 from skillshelf.repl._face import ChatFace
 from skillshelf.text import clean_line
 
@@ -31,7 +31,7 @@ def _view(unused: Unused) -> list[Text]:
         if reason.fix:
             lines.append(Text(f"  fix: {clean_line(reason.fix)}", "cyan"))
     for other in explanation.better:
-        advantages = cut_words(clean_line(other.describe_advantages()), 160)
+        advantages = truncate_cells(clean_line(other.describe_advantages()), 160)
         lines.append(Text(f"  {clean_line(other.match.name)} {other.match.score:.2f}: {advantages}", "dim"))
     rank = explanation.describe_rank()
     if rank:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 _MAX_SHOWN_VALUE = 80
 
@@ -204,7 +204,7 @@ def union(options: Sequence[Shape]) -> Shape:
 
 
 def _show(value: Any) -> str:
-    return clip(repr(value), _MAX_SHOWN_VALUE)
+    return truncate(repr(value), _MAX_SHOWN_VALUE)
 
 
 def _list_fields(fields: Mapping[str, Shape], required: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from skillshelf.skillmd._yaml import (
     text_scalar,
     typed_scalar,
 )
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 if TYPE_CHECKING:
     from yaml.nodes import ScalarNode
@@ -276,4 +276,4 @@ def _unquote(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return "'" + clip(text, _MAX_QUOTED).replace("'", "''") + "'"
+    return "'" + truncate(text, _MAX_QUOTED).replace("'", "''") + "'"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.skillmd._yaml import MAX_BLOCK
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 MAX_FILE = 1024 * 1024
 _MAX_MESSAGE = 400
@@ -85,7 +85,7 @@ class DiagnosticCollector:
 
     def _add(self, severity: Severity, code: str, message: str, line: int, fix: str) -> None:
         # A message may quote the author's text, which can be a quarter of a megabyte long.
-        self.items.append(Diagnostic(severity, code, clip(message, _MAX_MESSAGE), line=line, fix=fix))
+        self.items.append(Diagnostic(severity, code, truncate(message, _MAX_MESSAGE), line=line, fix=fix))
 
 
 def decode(data: bytes) -> str:

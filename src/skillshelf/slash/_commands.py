@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from skillshelf.errors import SettingsError
 from skillshelf.slash._ranking import Names, Rank, rank
-from skillshelf.text import clean_line, clip, closest_names
+from skillshelf.text import clean_line, closest_names, truncate
 
 FaceT = TypeVar("FaceT")
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class UnknownCommand:
     """Commands that were perhaps meant, with the slash."""
 
     def __str__(self) -> str:
-        shown = clean_line(clip(self.typed, _MAX_SHOWN))
+        shown = clean_line(truncate(self.typed, _MAX_SHOWN))
 
         if self.typed.endswith(":"):
             problem = f"A name is missing after /{shown}."

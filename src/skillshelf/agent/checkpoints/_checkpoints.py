@@ -24,7 +24,7 @@ from skillshelf.agent.checkpoints._sweep import TooManyFiles, sweep
 from skillshelf.agent.filetools import FileAccess, Parts, show_path
 from skillshelf.errors import CheckpointError
 from skillshelf.files import hash_content
-from skillshelf.text import clean_line, clip, count_noun
+from skillshelf.text import clean_line, count_noun, truncate
 
 _MAX_MESSAGE = 80
 _MAX_NAMED = 10
@@ -87,7 +87,7 @@ class Checkpoints:
     def begin_turn(self, message: str) -> None:
         """Begin a turn. Nothing is looked at or written until a tool is about to change something."""
         number = self._turns[-1].record.number + 1 if self._turns else 1
-        line = clip(clean_line(" ".join(message[: 4 * _MAX_MESSAGE].split())), _MAX_MESSAGE)
+        line = truncate(clean_line(" ".join(message[: 4 * _MAX_MESSAGE].split())), _MAX_MESSAGE)
         self._turn = TurnFiles(self._folder, TurnRecord(number, line))
         self._is_swept = False
         self._commands = 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.text import clean_line, clip, find_hidden
+from skillshelf.text import clean_line, find_hidden, truncate
 
 SEPARATOR = "__"
 """Between the server's name and the tool's. No tool of the agent's own has it in its name."""
@@ -48,7 +48,7 @@ def describe_tools(server: str, tools: Sequence[RawTool]) -> dict[str, ServerToo
     for tool in tools:
         name = make_name(server, tool.name)
         if name not in described and len(described) < MAX_TOOLS:
-            text = clip(clean_line(tool.description), _MAX_DESCRIPTION)
+            text = truncate(clean_line(tool.description), _MAX_DESCRIPTION)
             description = f"[From the MCP server {server}] {text}".rstrip()
             described[name] = ServerTool(name, tool.name, description, clean_schema(tool.schema))
     return described
@@ -80,7 +80,7 @@ def _clean_value(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, str):
-        return clip(clean_line(value), _MAX_SCHEMA_TEXT)
+        return truncate(clean_line(value), _MAX_SCHEMA_TEXT)
     if isinstance(value, Mapping):
         cleaned: dict[str, Any] = {}
         for key, item in value.items():

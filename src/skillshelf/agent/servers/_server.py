@@ -20,7 +20,7 @@ from skillshelf.agent.servers._program import ServerProgram
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.results import MAX_MEDIA
-from skillshelf.text import clean_line, clip, count_noun, hide_values, text_for_model, to_json
+from skillshelf.text import clean_line, count_noun, hide_values, text_for_model, to_json, truncate
 
 State = Literal["starting", "ready", "failed", "stopped"]
 
@@ -101,7 +101,7 @@ class ToolServer:
 
     def _make_safe(self, text: str) -> str:
         """Return a text of the server or the SDK for a message: one line, without keys and control characters."""
-        return clip(clean_line(hide_values(text, self.settings.list_secrets())), _MAX_PROBLEM)
+        return truncate(clean_line(hide_values(text, self.settings.list_secrets())), _MAX_PROBLEM)
 
     async def _open_http(self, stack: AsyncExitStack) -> Any:
         timeout = httpx2.Timeout(30, read=self.settings.call_seconds + 30)
@@ -192,7 +192,7 @@ def _read_parts(result: types.CallToolResult) -> list[str | BinaryContent]:
     if len(result.content) > _MAX_PARTS:
         parts.append(f"[… {count_noun(len(result.content) - _MAX_PARTS, 'further part')} left out]")
     if not parts and result.structured_content is not None:
-        parts.append(clip(text_for_model(to_json(result.structured_content)), _MAX_RESULT))
+        parts.append(truncate(text_for_model(to_json(result.structured_content)), _MAX_RESULT))
     return parts or ["(no output)"]
 
 

@@ -24,7 +24,7 @@ from skillshelf.agent.sessions._journal import Journal
 from skillshelf.agent.sessions._session import Session, resume_session, start_session
 from skillshelf.errors import SessionError
 from skillshelf.files import state_home, system
-from skillshelf.text import clean_line, clip, closest_names
+from skillshelf.text import clean_line, closest_names, truncate
 
 # Without letters and digits that look like one another.
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -181,7 +181,7 @@ def read_info(path: str, stat: os.stat_result) -> SessionInfo:
     except OSError as error:
         return SessionInfo(session_id, changed, changed, problem=f"{path} cannot be read: {error.strerror}.")
 
-    title = clip(clean_line(" ".join(scan.first_prompt[: 4 * _MAX_TITLE].split())), _MAX_TITLE)
+    title = truncate(clean_line(" ".join(scan.first_prompt[: 4 * _MAX_TITLE].split())), _MAX_TITLE)
     return SessionInfo(session_id, header.created, changed, title, clean_line(scan.model), scan.message_count)
 
 

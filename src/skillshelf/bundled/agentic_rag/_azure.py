@@ -9,7 +9,7 @@ from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._passages import MAX_CHARACTERS
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.errors import MissingExtraError
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 try:
     from azure.core import exceptions
@@ -124,7 +124,7 @@ class AzureIndex:
 
     def _explain(self, error: exceptions.AzureError) -> SourceFailedError:
         if isinstance(error, exceptions.HttpResponseError):
-            reason = clip(clean_line(error.message), _MAX_REASON).rstrip(".")
+            reason = truncate(clean_line(error.message), _MAX_REASON).rstrip(".")
             return self._fail(f"Azure AI Search answered with status {error.status_code}: {reason}.")
         return self._fail(f"there is no connection to Azure AI Search ({type(error).__name__}).")
 

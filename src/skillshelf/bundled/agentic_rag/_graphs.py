@@ -11,7 +11,7 @@ from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage
 from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
 from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.search import split_words
-from skillshelf.text import clip, closest_names, quote_for_model
+from skillshelf.text import closest_names, quote_for_model, truncate
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
 _MAX_ROWS = 300
@@ -107,7 +107,7 @@ def _make_passage(source: str, name: str, facts: _Facts) -> Passage:
     if len(facts.lines) > _MAX_LINES:
         lines.append(f"({len(facts.lines) - _MAX_LINES} more relationships)")
     properties = [
-        f"{key}: {clip(str(value), _MAX_VALUE)}" for key, value in facts.node["properties"].items() if key != "name"
+        f"{key}: {truncate(str(value), _MAX_VALUE)}" for key, value in facts.node["properties"].items() if key != "name"
     ][:_MAX_LINES]
     text = "\n".join([_label(facts.node), *properties, *lines])
     return Passage(source, f"{_kind_of(facts.node)} {name}", _label(facts.node), text)

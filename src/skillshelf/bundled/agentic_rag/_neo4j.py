@@ -10,7 +10,7 @@ from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
 from skillshelf.bundled.database import Parameter, Rows, make_rows
 from skillshelf.errors import MissingExtraError
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 try:
     import neo4j
@@ -116,7 +116,7 @@ class Neo4jGraph:
         except TimeoutError:
             raise SourceFailedError(self.name, "Neo4j did not answer in time.") from None
         except (exceptions.DriverError, OSError, ValueError) as error:
-            reason = clip(clean_line(str(error)) or type(error).__name__, _MAX_REASON)
+            reason = truncate(clean_line(str(error)) or type(error).__name__, _MAX_REASON)
             raise SourceFailedError(self.name, f"there is no connection to Neo4j: {reason}") from None
         return make_rows(columns, ([_simplify(value) for value in record.values()] for record in records), limit)
 
@@ -128,7 +128,7 @@ class Neo4jGraph:
 
     def _explain(self, error: exceptions.Neo4jError) -> RagError | SourceFailedError:
         code = error.code or ""
-        message = clip(clean_line(error.message or ""), _MAX_REASON).rstrip(".")
+        message = truncate(clean_line(error.message or ""), _MAX_REASON).rstrip(".")
         if "TransactionTimedOut" in code or "Terminated" in code:
             return RagError(
                 f"The query took longer than {self._seconds:g} seconds, and was ended. Follow fewer relationships, or "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from skillshelf.bundled.agentic_rag._results import FoundPassage
 from skillshelf.bundled.agentic_rag._sources import Passage
-from skillshelf.text import clean_line, clip, text_for_model
+from skillshelf.text import clean_line, text_for_model, truncate
 
 MAX_CHARACTERS = 1_500
 """Of one passage: about 400 tokens, and less than the part of a text that is compared by meaning."""
@@ -56,7 +56,7 @@ def cut_into_passages(source: str, place: str, title: str, text: str, *, has_lin
             trail = [(level, heading) for level, heading in trail if level < section.level]
             trail.append((section.level, section.heading))
         headings = " > ".join(heading for _, heading in trail)
-        full_title = clip(clean_line(headings or title), _MAX_TITLE)
+        full_title = truncate(clean_line(headings or title), _MAX_TITLE)
         for line, piece in _split_section(section):
             locator = f"{place}:{line}" if has_lines else place
             passages.append(Passage(source, locator, full_title, piece))
@@ -89,7 +89,7 @@ def _split_sections(text: str) -> Iterator[_Section]:
             section.lines.append(line)
             continue
         yield section
-        title = clip(heading[2].rstrip(" \t#"), _MAX_TITLE)
+        title = truncate(heading[2].rstrip(" \t#"), _MAX_TITLE)
         section = _Section(len(heading[1]), title, number + 1, [])
     yield section
 

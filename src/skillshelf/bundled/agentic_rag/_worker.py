@@ -13,7 +13,7 @@ from typing import Any
 from skillshelf.bundled._worker import forbid_opening, serve_stream
 from skillshelf.bundled.agentic_rag._errors import DEFAULT_REFERENCE, RagError
 from skillshelf.bundled.database import Rows, make_rows
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 _BUFFER_MEGABYTES = 256
 _MIN_SPACE_MEGABYTES = 256
@@ -96,7 +96,7 @@ def _open_graph(path: str, space: int, seconds: float) -> Any:
         )
         connection = ladybug.Connection(database, num_threads=1)
     except RuntimeError as error:
-        reason = clip(str(error).partition("\n")[0], _MAX_REASON)
+        reason = truncate(str(error).partition("\n")[0], _MAX_REASON)
         raise RagError(f"The file is not a graph that can be opened: {reason}") from None
     connection.set_query_timeout(max(1, round(seconds * 1000)))
     return connection
@@ -125,7 +125,7 @@ def _run_query(connection: Any, cypher: str, parameters: Mapping[str, Any], limi
 
 def _explain(message: str) -> RagError:
     """Return our error for the database's message, which names no kind of error that a program could rely on."""
-    first = clip(message.partition("\n")[0], _MAX_REASON)
+    first = truncate(message.partition("\n")[0], _MAX_REASON)
     if first == "Interrupted.":
         return RagError(
             "The query took too long, and was ended. Follow fewer relationships, or add LIMIT.",

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 
 from skillshelf.bundled.authentication_gates._login_pages import LoginForm, find_login_form
 from skillshelf.bundled.authentication_gates._sites import Site
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 if TYPE_CHECKING:
     from skillshelf.net import Fetched
@@ -35,7 +35,7 @@ class Challenge:
 
     def get(self, name: str) -> str:
         """Return a parameter in one printable line; the words are the site's."""
-        return shorten(self.parameters.get(name, ""))
+        return show_site_text(self.parameters.get(name, ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ def parse_challenges(header: str) -> Iterator[Challenge]:
         yield Challenge(scheme, parameters)
 
 
-def shorten(text: str) -> str:
+def show_site_text(text: str) -> str:
     """Return a site's words as one line of limited length."""
-    return clip(clean_line(text).strip(), _MAX_WORDS)
+    return truncate(clean_line(text).strip(), _MAX_WORDS)
 
 
 def _read_challenges(fetched: "Fetched", challenges: tuple[Challenge, ...]) -> Gate:
@@ -120,12 +120,13 @@ def _read_challenges(fetched: "Fetched", challenges: tuple[Challenge, ...]) -> G
         return wall or Gate(site, fetched.url, ("bearer", "header"))
 
     main = next((each for each in challenges if each.scheme == "bearer"), challenges[0])
+    schemes = [each.scheme for each in challenges]
     metadata = main.parameters.get("resource_metadata", "")
     return Gate(
         site=site,
         url=fetched.url,
-        schemes=tuple(dict.fromkeys(_SCHEMES[each.scheme] for each in challenges if each.scheme in _SCHEMES)),
-        unsupported=tuple(dict.fromkeys(shorten(each.scheme) for each in challenges if each.scheme not in _SCHEMES)),
+        schemes=tuple(dict.fromkeys(_SCHEMES[scheme] for scheme in schemes if scheme in _SCHEMES)),
+        unsupported=tuple(dict.fromkeys(show_site_text(scheme) for scheme in schemes if scheme not in _SCHEMES)),
         realm=main.get("realm") or next((each.get("realm") for each in challenges if each.get("realm")), ""),
         scope=main.get("scope"),
         error=main.get("error"),

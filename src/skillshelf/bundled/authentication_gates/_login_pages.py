@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 _MAX_HTML = 500_000
 _MAX_TITLE = 200
@@ -86,7 +86,7 @@ class _Form:
     def make(self, url: str, title: str) -> LoginForm:
         password = self.passwords[0] if self.passwords else ""
         return LoginForm(
-            url, clip(clean_line(title).strip(), _MAX_TITLE), self.action, self.user, password, self.hidden
+            url, truncate(clean_line(title).strip(), _MAX_TITLE), self.action, self.user, password, self.hidden
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from skillshelf.bundled.authentication_gates._errors import SignInFailedError
-from skillshelf.bundled.authentication_gates._gates import shorten
+from skillshelf.bundled.authentication_gates._gates import show_site_text
 from skillshelf.bundled.authentication_gates._redaction import MIN_SECRET
 from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
 from skillshelf.bundled.authentication_gates._wire import Wire
@@ -158,7 +158,7 @@ class Issuer:
         return DeviceCode(
             secret=code,
             user_code=user_code,
-            link=shorten(link),
+            link=show_site_text(link),
             expires_at=time.monotonic() + min(lifetime, _MAX_LIFETIME),
             interval=min(_read_number(answer.get("interval"), _DEFAULT_INTERVAL), _MAX_INTERVAL),
         )
@@ -212,7 +212,7 @@ class Issuer:
 
     def explain(self, code: str) -> SignInFailedError:
         """Return the error for a code of OAuth. The issuer's own description is left out: it may repeat secrets."""
-        return self._fail(shorten(code), _REASONS.get(code, "the issuer refused"))
+        return self._fail(show_site_text(code), _REASONS.get(code, "the issuer refused"))
 
     def _read_tokens(self, answer: Mapping[str, Any]) -> Tokens:
         access = answer.get("access_token")
@@ -226,7 +226,7 @@ class Issuer:
         return Tokens(
             access=access,
             refresh=refresh if isinstance(refresh, str) else "",
-            scope=shorten(scope) if isinstance(scope, str) else "",
+            scope=show_site_text(scope) if isinstance(scope, str) else "",
         )
 
     def _fail(self, code: str, reason: str) -> SignInFailedError:
@@ -239,7 +239,7 @@ async def find_issuers(wire: Wire, metadata_url: str) -> tuple[str, ...]:
     servers = document.get("authorization_servers") if document else None
     if not isinstance(servers, list):
         return ()
-    return tuple(shorten(server) for server in servers[:10] if isinstance(server, str))
+    return tuple(show_site_text(server) for server in servers[:10] if isinstance(server, str))
 
 
 def _read_json(fetched: Fetched, statuses: range = range(200, 300)) -> dict[str, Any] | None:

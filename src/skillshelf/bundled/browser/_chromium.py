@@ -14,7 +14,7 @@ from skillshelf.bundled._attachable import CHROMIUM
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import BrowserError
 from skillshelf.net import GuardedProxy, NetworkRules
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 ENGINE = "shelf"
 """The name under which Playwright knows the scripts in `reader`."""
@@ -139,7 +139,7 @@ def _explain(error: Exception) -> str:
             "another way can pass sandbox=False to BrowserSkill."
         )
     lines = [line.partition("[err]")[2].strip() for line in text.splitlines() if "[err]" in line]
-    return clip((lines or text.splitlines() or [""])[0], 300).rstrip(".") + "."
+    return truncate((lines or text.splitlines() or [""])[0], 300).rstrip(".") + "."
 
 
 # -- memory

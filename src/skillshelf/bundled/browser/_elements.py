@@ -11,7 +11,7 @@ from playwright.async_api import Error, Frame, Locator, Page
 from skillshelf.bundled.browser._chromium import ENGINE
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import BrowserError
-from skillshelf.text import clean_line, clip, quote_for_model, show_controls, text_for_model
+from skillshelf.text import clean_line, quote_for_model, show_controls, text_for_model, truncate
 
 _READ_SECONDS = 3.0
 """The time for one frame. The rest of it is left out then."""
@@ -161,8 +161,8 @@ class PageReader:
             )
         if not _is_same_name(name, element.name):
             raise BrowserError(
-                f"Element {element} has not the name {quote_for_model(clip(name, 100))}. Give number and name of one "
-                f"element, as the reading shows them.",
+                f"Element {element} has not the name {quote_for_model(truncate(name, 100))}. Give number and name of "
+                "one element, as the reading shows them.",
                 reference="selectors.md",
             )
 
@@ -217,7 +217,7 @@ def _show_text(answer: Mapping[str, Any]) -> str:
 
 def _show_address(frame: Frame) -> str:
     # An address that begins with data: may have spaces, and with them whatever it wants to say.
-    return clip(frame.url.replace(" ", "%20"), _MAX_URL)
+    return truncate(frame.url.replace(" ", "%20"), _MAX_URL)
 
 
 async def _find_shown_frames(page: Page) -> list[Frame]:
@@ -273,7 +273,7 @@ def refuse_value(found: FoundElement, value: str) -> BrowserError:
     """Return the error that says what the field is for."""
     kind = found.state["type"] or "text"
     return BrowserError(
-        f"Element {found.element} does not take {quote_for_model(clip(value, 100))}: it is a field for {kind}.",
+        f"Element {found.element} does not take {quote_for_model(truncate(value, 100))}: it is a field for {kind}.",
         reference="forms.md",
     )
 

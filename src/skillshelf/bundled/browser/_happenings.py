@@ -7,7 +7,7 @@ from typing import Any
 from playwright.async_api import BrowserContext, Dialog, Download, Error, FileChooser, Page, Request, Response
 
 from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.text import clip, quote_for_model
+from skillshelf.text import quote_for_model, truncate
 
 _MAX_EVENTS = 10
 _MAX_TEXT = 300
@@ -109,7 +109,7 @@ class Happenings:
         self._count()
         if self.is_flood:
             return
-        text = quote_for_model(clip(dialog.message, _MAX_TEXT))
+        text = quote_for_model(truncate(dialog.message, _MAX_TEXT))
         if self.accepts_dialogs and dialog.type == "confirm":
             self._start(dialog.accept())
             self.note(f"The page asked {text} and was answered with OK.")
@@ -170,4 +170,4 @@ async def _ignore_errors(work: Coroutine[Any, Any, None]) -> None:
 
 
 def _show(text: str) -> str:
-    return quote_for_model(clip(text, _MAX_TEXT))
+    return quote_for_model(truncate(text, _MAX_TEXT))

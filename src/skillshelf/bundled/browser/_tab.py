@@ -30,7 +30,7 @@ from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import NOTICE, BrowserError, FieldChange, PageReading
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
 from skillshelf.results import Image
-from skillshelf.text import clip, closest_names, count_noun, quote_for_model
+from skillshelf.text import closest_names, count_noun, quote_for_model, truncate
 
 _CLOSE_SECONDS = 5.0
 _QUIET_CHECKS = 3
@@ -116,7 +116,7 @@ class Tab:
         if option not in options:
             close = closest_names(option, options) or tuple(options[:20])
             raise BrowserError(
-                f"Element {found.element} has no option {quote_for_model(clip(option, 100))}. "
+                f"Element {found.element} has no option {quote_for_model(truncate(option, 100))}. "
                 f"There are: {', '.join(map(quote_for_model, close))}.",
                 reference="forms.md",
             )
@@ -159,7 +159,7 @@ class Tab:
         if len(data) > _MAX_PNG:
             data = await self._capture(page, area, "jpeg")
             media_type = "image/jpeg"
-        return [f"{shown} of {clip(page.url, _MAX_URL)}. {NOTICE}", Image(data, media_type)]
+        return [f"{shown} of {truncate(page.url, _MAX_URL)}. {NOTICE}", Image(data, media_type)]
 
     async def _capture(self, page: Page, area: FloatRect | None, kind: Literal["png", "jpeg"]) -> bytes:
         try:
@@ -210,7 +210,7 @@ class Tab:
         if self._page is not None and self._page.is_closed():
             await self.drop_page()
             return BrowserError("The page closed itself.")
-        return BrowserError(f"The browser could not do this: {clip(error.message.splitlines()[0], 300)}.")
+        return BrowserError(f"The browser could not do this: {truncate(error.message.splitlines()[0], 300)}.")
 
     # -- steps
 
@@ -231,7 +231,7 @@ class Tab:
         return self._page
 
     async def _navigate(self, page: Page, url: str, go: Callable[[], Awaitable[Response | None]]) -> Response | None:
-        shown = quote_for_model(clip(url, _MAX_URL))
+        shown = quote_for_model(truncate(url, _MAX_URL))
         before = page.url
         self._happenings.failure = None
         try:
@@ -247,7 +247,7 @@ class Tab:
             # What came of it, Chromium says a moment later: its error page, a file, or where the page went instead.
             await _wait_until(lambda: bool(happenings.offered_file) or page.url != before)
             if happenings.offered_file:
-                file = quote_for_model(clip(happenings.offered_file, 200))
+                file = quote_for_model(truncate(happenings.offered_file, 200))
                 raise BrowserError(f"{shown} is a file to download ({file}), not a page.") from None
             if page.url != before and not page.url.startswith("chrome-error:"):
                 return None
@@ -270,12 +270,12 @@ class Tab:
         elif happenings.response is not None:
             refusal = await find_sent_refusal(self._chromium.proxy, happenings.response)
         if isinstance(refusal, FetchFailedError):
-            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))}: {refusal.reason}.") from None
+            raise BrowserError(f"{quote_for_model(truncate(url, _MAX_URL))}: {refusal.reason}.") from None
         if refusal is not None:
             raise refusal from None
         if happenings.failure is not None:
             reason = explain_failure(happenings.failure)
-            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))}: {reason}.") from None
+            raise BrowserError(f"{quote_for_model(truncate(url, _MAX_URL))}: {reason}.") from None
 
     async def _act(self, found: FoundElement, act: Callable[[], Awaitable[object]], value: str = "") -> None:
         """Do something with an element. Raises BrowserError, which says what is in the way."""
@@ -315,7 +315,7 @@ class Tab:
         if not self._last.media_type.startswith(_READABLE):
             url = page.url
             await self.drop_page()
-            raise BrowserError(f"{quote_for_model(clip(url, _MAX_URL))} is {_describe_type(response)}, not a page.")
+            raise BrowserError(f"{quote_for_model(truncate(url, _MAX_URL))} is {_describe_type(response)}, not a page.")
         return self._report(page, self._last, 0)
 
     async def _wait_for_load(self, page: Page) -> None:
@@ -343,7 +343,7 @@ class Tab:
         response = self._happenings.response
         return PageReading(
             notice=NOTICE,
-            url=clip(page.url, _MAX_URL),
+            url=truncate(page.url, _MAX_URL),
             title=whole.title,
             status=response.status if response is not None else None,
             text=text,
@@ -371,7 +371,7 @@ class Tab:
         found = await self._reader.find(number, name)
         return FieldChange(
             notice=NOTICE,
-            url=clip(page.url, _MAX_URL),
+            url=truncate(page.url, _MAX_URL),
             element=number,
             name=show_page_text(found.element.name),
             value=show_page_text(str(found.state["value"])),
@@ -396,4 +396,4 @@ def _get_width(page: Page) -> float:
 
 def _describe_type(response: Response | None) -> str:
     media_type = response.headers.get("content-type", "") if response is not None else ""
-    return clip(media_type.partition(";")[0].strip(), 100) or "a file"
+    return truncate(media_type.partition(";")[0].strip(), 100) or "a file"

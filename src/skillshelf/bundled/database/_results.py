@@ -5,7 +5,9 @@ from collections.abc import Iterable, Sequence
 from datetime import date, time, timedelta
 from typing import Any, TypedDict
 
-_MAX_TEXT = 2_000
+from skillshelf.text import truncate
+
+MAX_TEXT = 2_000
 """Characters of one value. A longer one is cut, and says so."""
 _MAX_ITEMS = 200
 """Of an array."""
@@ -76,7 +78,7 @@ def _as_value(value: Any) -> Value:
         case float():
             return value if math.isfinite(value) else str(value)
         case str():
-            return cut_text(value)
+            return truncate(value, MAX_TEXT)
         case bytes() | bytearray() | memoryview():
             return f"({len(bytes(value)):,} bytes)"
         case date() | time():  # a datetime is a date
@@ -89,11 +91,4 @@ def _as_value(value: Any) -> Value:
         case dict():  # a node, a relationship or a path of a graph; databases send JSON as text
             return {str(key): _as_value(item) for key, item in list(value.items())[:_MAX_ITEMS]}
         case _:  # a decimal number, a UUID, a network address, a range
-            return cut_text(str(value))
-
-
-def cut_text(text: str) -> str:
-    """Return a text as far as it may be long, with its whole length if that is longer."""
-    if len(text) <= _MAX_TEXT:
-        return text
-    return f"{text[:_MAX_TEXT]}… ({len(text):,} characters)"
+            return truncate(str(value), MAX_TEXT)

@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import MAX_TABLES, Column, DescribedTable, Rows, Table, cut_text, make_rows
+from skillshelf.bundled.database._results import MAX_TABLES, MAX_TEXT, Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.text import truncate
 
 _MAX_VALUE = 10_000_000
 """Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""
@@ -62,7 +63,7 @@ class SqliteFile:
             columns = [
                 Column(
                     name=name,
-                    type=cut_text(kind),
+                    type=truncate(kind, MAX_TEXT),
                     is_nullable=not not_null,
                     is_key=bool(key),
                     references=targets.get(name, ""),
@@ -77,7 +78,8 @@ class SqliteFile:
                 "SELECT coalesce(sql, name) FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? COLLATE NOCASE",
                 (table,),
             )
-            return DescribedTable(name=table, columns=columns, indexes=[cut_text(text) for (text,) in indexes])
+            texts = [truncate(text, MAX_TEXT) for (text,) in indexes]
+            return DescribedTable(name=table, columns=columns, indexes=texts)
 
     def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
         with self._open() as connection:

@@ -19,7 +19,7 @@ from skillshelf.bundled.pdf_extraction._errors import (
 )
 from skillshelf.bundled.pdf_extraction._pages import check_page, format_pages, parse_pages
 from skillshelf.bundled.pdf_extraction._results import NOTICE, Description, DocumentText, OutlineEntry, PageText
-from skillshelf.text import clean_line, clip, text_for_model
+from skillshelf.text import clean_line, text_for_model, truncate
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -210,4 +210,4 @@ def _read_outline(document: pypdfium2.PdfDocument) -> list[OutlineEntry]:
 
 
 def _short(value: str) -> str:
-    return clip(clean_line(value), _MAX_VALUE)
+    return truncate(clean_line(value), _MAX_VALUE)

@@ -8,7 +8,7 @@ from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.bundled.pdf_extraction._results import FoundPdfs
 from skillshelf.files import NotPlainFile, TreeEntry, open_below, open_file_below, split_below, walk
 from skillshelf.sources import SKIPPED_FOLDERS
-from skillshelf.text import clean_line, clip, closest_names, quote_for_model
+from skillshelf.text import clean_line, closest_names, quote_for_model, truncate
 
 _MEGABYTE = 1_000_000
 _MAX_SHOWN = 200
@@ -19,7 +19,7 @@ _MAX_SEARCHED = 20_000
 @contextmanager
 def open_pdf(folder: str, path: str, max_megabytes: int) -> Iterator[int]:
     """Open a file below the folder and provide its descriptor. Raises PdfError."""
-    shown = quote_for_model(clip(path, _MAX_SHOWN))
+    shown = quote_for_model(truncate(path, _MAX_SHOWN))
     if not _can_be_written(path):
         raise PdfError(f"{shown} has characters that no path here may have.")
     root = os.path.realpath(folder)

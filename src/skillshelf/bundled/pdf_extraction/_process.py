@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from skillshelf.bundled._workers import AnswerTooLong, WorkerAnswer, run_worker
 from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
 from skillshelf.bundled.pdf_extraction._limits import ReadLimits
-from skillshelf.text import clip, count_noun
+from skillshelf.text import count_noun, truncate
 
 _WORKER = "skillshelf.bundled.pdf_extraction._worker"
 _MAX_ANSWER = 8_000_000
@@ -64,7 +64,7 @@ def _read_answer(answer: WorkerAnswer, limits: ReadLimits) -> Any:
     except (ValueError, LookupError, TypeError, RecursionError):
         lines = answer.output.decode("utf-8", "replace").strip().splitlines() or [""]
         raise PdfError(
-            f"The process that reads the file failed with status {answer.exit_code}: {clip(lines[-1], 200)}."
+            f"The process that reads the file failed with status {answer.exit_code}: {truncate(lines[-1], 200)}."
         ) from None
     raise error
 

@@ -12,7 +12,7 @@ from pdfplumber.page import Page
 
 from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.bundled.pdf_extraction._results import NOTICE, PageTables, PageText, Table
-from skillshelf.text import clip, text_for_model
+from skillshelf.text import text_for_model, truncate
 
 _MAX_CELL = 500
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -73,4 +73,4 @@ def _visible_part(page: Page) -> Page:
 
 def _clean_cell(cell: str | None) -> str:
     """Return the text of a cell on one line. A cell that is merged with its neighbour is None."""
-    return clip(" ".join(text_for_model(cell or "").split()), _MAX_CELL)
+    return truncate(" ".join(text_for_model(cell or "").split()), _MAX_CELL)

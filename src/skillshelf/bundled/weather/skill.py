@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from skillshelf.errors import SkillError
 from skillshelf.skill import BaseSkill, tool
-from skillshelf.text import clean_line, clip
+from skillshelf.text import clean_line, truncate
 
 if TYPE_CHECKING:
     from skillshelf.net import NetworkRules
@@ -204,7 +204,7 @@ def _read_forecast(answer: Mapping[str, Any]) -> Forecast:
 
 def _read_words(answer: Mapping[str, Any], name: str) -> str:
     """Return a text of the service on one line of limited length; empty if it is not there."""
-    return clip(clean_line(str(answer.get(name) or "")), _MAX_WORDS)
+    return truncate(clean_line(str(answer.get(name) or "")), _MAX_WORDS)
 
 
 def _check_number(value: object) -> float:

@@ -12,7 +12,7 @@ from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import NonEmpty, Verdict, built_in
 from skillshelf.evals.check._search import Regex, search_text
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 
 def _check_turn(turn: int) -> int:
@@ -27,7 +27,7 @@ Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _describe_search(wanted: str, turn: int | None) -> str:
-    shown = repr(clip(wanted, 60))
+    shown = repr(truncate(wanted, 60))
     return shown if turn is None else f"{shown} in answer {turn}"
 
 
@@ -79,7 +79,7 @@ def tool_called(trace: Trace, name: NonEmpty, arguments: dict[str, Any] | None =
     return Verdict(held, f"tools called: {list_items(shown)}")
 
 
-@built_in(describe=lambda text: repr(clip(text, 60)))
+@built_in(describe=lambda text: repr(truncate(text, 60)))
 def command_run(trace: Trace, text: NonEmpty) -> Verdict:
     """Check that the model ran a command that contains this text. A refused command does not count."""
     refused = {event.id for event in trace.events if isinstance(event, ToolReturned) and event.refused}

@@ -24,7 +24,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._folders import resolve_inside
 from skillshelf.evals._text import clip_quote, explain_expected, show_value
 from skillshelf.evals._trace import Trace
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class CheckKind:
     def _describe(self, arguments: Mapping[str, Any]) -> str:
         if self.describe:
             return f"{self.name} {self.describe(**arguments)}"
-        shown = [clip(str(value), 60) for value in arguments.values() if value is not None]
+        shown = [truncate(str(value), 60) for value in arguments.values() if value is not None]
         return " ".join([self.name, *shown])
 
 
@@ -273,7 +273,7 @@ async def to_verdict(result: Any) -> Verdict:
         return result
     if isinstance(result, bool):
         return Verdict(result, "held" if result else "did not hold")
-    raise EvalError(f"a check returned {clip(repr(result), 60)}", "Return a Verdict, or True or False")
+    raise EvalError(f"a check returned {truncate(repr(result), 60)}", "Return a Verdict, or True or False")
 
 
 def custom(function: Callable[[Trace], Any], name: str = "") -> Check:

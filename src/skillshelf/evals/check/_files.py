@@ -17,7 +17,7 @@ from skillshelf.evals.check._check import GivenPath, NonEmpty, StoredPath, Verdi
 from skillshelf.evals.check._schema_search import find_fault
 from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, search_text
 from skillshelf.evals.check._tables import find_table_difference, parse_table
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 MAX_STORED_FILE = 1024 * 1024
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -37,7 +37,7 @@ Schema = Annotated[dict[str, Any], Field(min_length=1), AfterValidator(_check_sc
 """A JSON schema. The empty one is refused: everything is valid under it."""
 
 
-@built_in(describe=lambda path, text: f"{path} {clip(text, 40)!r}")
+@built_in(describe=lambda path, text: f"{path} {truncate(text, 40)!r}")
 def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
     """Check that a file of the workspace contains this text after the trial."""
     found = _find_text(trace, path)
@@ -46,7 +46,7 @@ def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
     return Verdict(text in found, f"{path} is: {clip_quote(found)!r}")
 
 
-@built_in(describe=lambda path, regex: f"{path} {clip(regex, 40)!r}")
+@built_in(describe=lambda path, regex: f"{path} {truncate(regex, 40)!r}")
 async def file_matches(trace: Trace, path: NonEmpty, regex: Regex) -> Verdict:
     """Check that a pattern matches somewhere in a file of the workspace after the trial."""
     found = _find_text(trace, path)

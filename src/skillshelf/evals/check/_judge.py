@@ -22,7 +22,7 @@ from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import Check, Names, Verdict, built_in, look
 from skillshelf.evals.check._evidence import describe_work
-from skillshelf.text import clip, count_noun
+from skillshelf.text import count_noun, truncate
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -70,7 +70,7 @@ def _check_rubric(rubric: str) -> str:
     return rubric
 
 
-@built_in(describe=lambda rubric, model: repr(clip(rubric, 80)))
+@built_in(describe=lambda rubric, model: repr(truncate(rubric, 80)))
 async def judge(
     trace: Trace,
     rubric: Annotated[str, AfterValidator(_check_rubric), Names("sentence")],
@@ -149,7 +149,9 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict] | None:
         return None
     if [item.sentence for item in parsed.verdicts] != list(range(1, count + 1)):
         return None
-    return [Verdict(item.verdict == "yes", clip(" ".join(item.reason.split()), MAX_REASON)) for item in parsed.verdicts]
+    return [
+        Verdict(item.verdict == "yes", truncate(" ".join(item.reason.split()), MAX_REASON)) for item in parsed.verdicts
+    ]
 
 
 @contextmanager

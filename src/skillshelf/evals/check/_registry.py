@@ -7,7 +7,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import _behavior, _files, _judge, _loading, _run  # noqa: F401  # they fill BUILT_IN
 from skillshelf.evals.check._check import BUILT_IN, Check, CheckKind, CheckResultValue, P, make_maker
-from skillshelf.text import clip, closest_names
+from skillshelf.text import closest_names, truncate
 
 _registered: dict[str, CheckKind] = {}
 
@@ -77,7 +77,7 @@ def _find_kind(name: str) -> CheckKind:
         fix = f"Did you mean {' or '.join(suggestions)}?"
     else:
         fix = f"Checks: {', '.join(sorted(kinds))}"
-    raise EvalError(f"there is no check {clip(name, 60)!r}", fix)
+    raise EvalError(f"there is no check {truncate(name, 60)!r}", fix)
 
 
 def _read_negated(argument: Any) -> tuple[str, Any]:
@@ -87,7 +87,7 @@ def _read_negated(argument: Any) -> tuple[str, Any]:
     if isinstance(argument, Mapping) and len(argument) == 1:
         [(name, inner)] = argument.items()
         return str(name), inner
-    raise EvalError(f"`not` is given {clip(str(argument), 60)!r}", "Give it one check: `not: {skill_loaded: pdf}`")
+    raise EvalError(f"`not` is given {truncate(str(argument), 60)!r}", "Give it one check: `not: {skill_loaded: pdf}`")
 
 
 def _read_arguments(kind: CheckKind, argument: Any) -> dict[str, Any]:

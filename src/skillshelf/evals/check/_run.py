@@ -10,7 +10,7 @@ from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.evals.check._check import Check, NonEmpty, Verdict, built_in
 from skillshelf.evals.check._search import Regex, search_text
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 DEFAULT_SECONDS = 60.0
 MAX_SECONDS = 600.0
@@ -20,7 +20,7 @@ MAX_COMMAND = 20_000
 
 def _check_command(command: str) -> str:
     if not command.strip() or "\0" in command or len(command) > MAX_COMMAND:
-        raise EvalError(f"{clip(command, 60)!r} cannot be run as a command", "Write it as you would in a shell")
+        raise EvalError(f"{truncate(command, 60)!r} cannot be run as a command", "Write it as you would in a shell")
     return command
 
 
@@ -39,13 +39,13 @@ class Command(NamedTuple):
 def _describe(
     command: str, exit_code: int | None, stdout: str | None, stdout_matches: str | None, timeout: float
 ) -> str:
-    shown = [repr(clip(command, 60))]
+    shown = [repr(truncate(command, 60))]
     if exit_code != 0:
         shown.append("with any exit code" if exit_code is None else f"with exit code {exit_code}")
     if stdout is not None:
-        shown.append(f"prints {clip(stdout, 40)!r}")
+        shown.append(f"prints {truncate(stdout, 40)!r}")
     if stdout_matches is not None:
-        shown.append(f"prints a match of {clip(stdout_matches, 40)!r}")
+        shown.append(f"prints a match of {truncate(stdout_matches, 40)!r}")
     return " ".join(shown)
 
 

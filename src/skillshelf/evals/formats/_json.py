@@ -38,7 +38,7 @@ from skillshelf.evals.formats._json_values import (
     list_entries,
     list_parts,
 )
-from skillshelf.text import clip, closest_names, count_noun
+from skillshelf.text import closest_names, count_noun, truncate
 
 _HOW_TO_NAME_THE_SKILL = "Put the file in the skill's folder evals/, or name the skill with --skill"
 _MIN_TYPO_SIMILARITY = 0.85
@@ -366,7 +366,7 @@ def _parse(text: str, path: str) -> Any:
     except RecursionError:
         raise EvalError("it cannot be read as JSON: it is nested too deeply", path=path, line=1) from None
     except ValueError as error:
-        raise EvalError(f"it cannot be read as JSON: {clip(str(error), 80)}", path=path, line=1) from None
+        raise EvalError(f"it cannot be read as JSON: {truncate(str(error), 80)}", path=path, line=1) from None
 
 
 def _read_shared(document: Any, home: Home, unchecked: UncheckedFields) -> FileValues:

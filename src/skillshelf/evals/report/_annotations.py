@@ -16,7 +16,7 @@ from skillshelf.evals.report._format import STOPPED
 from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._summary import CaseSummary, Failure, Fault, Summary
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.text import clip, count_noun
+from skillshelf.text import count_noun, truncate
 
 # GitHub shows ten annotations of a kind for each step. So one line of a file gets one, with this many cases.
 MAX_CASES_NAMED = 5
@@ -149,7 +149,7 @@ def _share_passed(case: CaseSummary) -> str:
 def _list_reasons(case: CaseSummary) -> str:
     reasons = [f"{STOPPED}: {stop.reason}" for stop in case.main.stops]
     reasons += [f"{failure.check}: {failure.reason}" for failure in case.main.failures]
-    return "; ".join(clip(reason, MAX_REASON) for reason in reasons[:MAX_CASES_NAMED])
+    return "; ".join(truncate(reason, MAX_REASON) for reason in reasons[:MAX_CASES_NAMED])
 
 
 def _annotate_fault(fault: Fault, summary: Summary) -> Diagnostic:

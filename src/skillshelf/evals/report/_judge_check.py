@@ -25,7 +25,7 @@ from skillshelf.evals.formats import YamlList, YamlMapping, parse_document, read
 from skillshelf.evals.report._format import NO_VALUE, format_interval, format_percent, format_rate
 from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 from skillshelf.tables import Column, Table
-from skillshelf.text import clean, clean_line, clip, count_noun
+from skillshelf.text import clean, clean_line, count_noun, truncate
 
 if TYPE_CHECKING:
     from skillshelf.evals.engine import Options
@@ -152,7 +152,7 @@ def _read_labels(path: str, judged: Iterable[JudgedSentence]) -> dict[SentenceKe
     for item, line in zip(items, items.lines, strict=True):
         label = _read_label(item, path, line)
         if label.key not in known:
-            problem = f"no judge of the run decided on {clip(label.sentence, 80)!r} in {_name_trial(label.key)}"
+            problem = f"no judge of the run decided on {truncate(label.sentence, 80)!r} in {_name_trial(label.key)}"
             raise EvalError(problem, "Use the labels with the run that they were written for", path, line)
         if label.key in labels:
             raise EvalError("this sentence has a label already", "Remove one of them", path, line)
@@ -181,7 +181,7 @@ def _read_label(item: Any, path: str, line: int) -> Label:
 
 
 def _name_trial(key: SentenceKey) -> str:
-    return f"trial {key.repeat} of {clip(key.case, 80)!r}, {key.arm}"
+    return f"trial {key.repeat} of {truncate(key.case, 80)!r}, {key.arm}"
 
 
 def _list_verdicts(sentences: Iterable[LabelledSentence]) -> list[JudgeVerdict]:
@@ -339,8 +339,8 @@ def _disputes_table(report: JudgeReport) -> Table:
                 "true" if sentence.judged.holds else "false",
                 "true" if sentence.label else "false",
                 f"{key.case} ({key.arm} {key.repeat})",
-                clip(" ".join(key.sentence.split()), MAX_SENTENCE),
-                clip(sentence.judged.reason, MAX_REASON),
+                truncate(" ".join(key.sentence.split()), MAX_SENTENCE),
+                truncate(sentence.judged.reason, MAX_REASON),
             )
         )
     columns = (Column("judge"), Column("label"), Column("trial"), Column("sentence"), Column("the judge's reason"))

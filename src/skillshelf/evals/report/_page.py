@@ -39,7 +39,7 @@ from skillshelf.evals.report._tables import (
 from skillshelf.evals.report._trials import list_trials
 from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table
-from skillshelf.text import clean, count_noun
+from skillshelf.text import clean, count_noun, truncate
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,7 +67,7 @@ def make_environment() -> Environment:
         "percent": format_percent,
         "points": format_points,
         "anchor": _anchor,
-        "cut": _cut,
+        "cut": lambda text: truncate(text, MAX_TEXT),
     }
     return environment
 
@@ -86,12 +86,6 @@ def _across(share: float) -> float:
 
 def _anchor(title: str) -> str:
     return title.lower().replace(" ", "-")
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MAX_TEXT:
-        return text
-    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
 
 
 def find_style() -> str:

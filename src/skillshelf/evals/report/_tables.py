@@ -28,7 +28,7 @@ from skillshelf.evals.report._format import (
 from skillshelf.evals.report._summary import ArmSummary, CaseSummary, Group, Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean, clean_line, clip, count_noun
+from skillshelf.text import clean, clean_line, count_noun, truncate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -292,7 +292,7 @@ def _explain_case(case: CaseSummary) -> str:
     reasons += [f"{failure.check}: {failure.reason}" for failure in case.main.failures]
     if not reasons:
         reasons = list(dict.fromkeys(case.main.errors))
-    shown = [clip(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
+    shown = [truncate(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
         shown.append(f"and {len(reasons) - MAX_REASONS} more")
     return "; ".join(shown)
@@ -399,7 +399,7 @@ def _faults_table(summary: Summary, *, is_full: bool = False) -> Table:
         if is_full:
             rows.append((times, ", ".join(fault.cases[:MAX_FAULT_CASES]), fault.message))
         else:
-            rows.append((times, str(len(fault.cases)), clip(fault.message, MAX_REASON)))
+            rows.append((times, str(len(fault.cases)), truncate(fault.message, MAX_REASON)))
     columns = (Column("trials", right=True), Column("cases", right=True), Column("what"))
     notes = ("neither passes nor misses: not in any rate above",)
     return Table("Infrastructure errors", columns, rows, notes)

@@ -40,7 +40,7 @@ from skillshelf.evals.report._format import (
 )
 from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop
 from skillshelf.evals.report._tables import format_case_rate, link_trials
-from skillshelf.text import clean, clip, count_noun, to_json
+from skillshelf.text import clean, count_noun, to_json, truncate
 
 MAX_TEXT = 4_000
 """Characters of one text in a transcript."""
@@ -215,7 +215,7 @@ class TranscriptBook:
             plain_steps = [self._step_as_json(step) for step in steps]
         problem = find_error(outcome)
         return {
-            "problem": self._add(shorten(problem)) if problem else None,
+            "problem": self._add(show_text(problem)) if problem else None,
             "checks": [self._check_as_json(result) for result in outcome.checks],
             "steps": plain_steps,
             **_artefacts_as_json(outcome.artefacts),
@@ -244,7 +244,7 @@ class TranscriptBook:
         elif not verdict.passed:
             state = "missed"
         reason = verdict.error or verdict.reason
-        return {"name": self._add(shorten(result.name)), "state": state, "reason": self._add(shorten(reason))}
+        return {"name": self._add(show_text(result.name)), "state": state, "reason": self._add(show_text(reason))}
 
     def _add(self, text: str) -> int:
         """Return the number of a text, after adding it if it is new."""
@@ -280,15 +280,13 @@ def _artefacts_as_json(artefacts: Artefacts) -> dict[str, Any]:
 
 
 def _trim(step: Step) -> Step:
-    result = None if step.result is None else shorten(step.result)
-    return replace(step, title=shorten(step.title), text=shorten(step.text), result=result)
+    result = None if step.result is None else show_text(step.result)
+    return replace(step, title=show_text(step.title), text=show_text(step.text), result=result)
 
 
-def shorten(text: str) -> str:
-    """Return a text as a page shows it: hidden characters written out, and cut with a note on how much is missing."""
-    if len(text) <= MAX_TEXT:
-        return clean(text)
-    return f"{clean(text[:MAX_TEXT])}… ({len(text) - MAX_TEXT:,} more characters in run.json)"
+def show_text(text: str) -> str:
+    """Return a text as a page shows it: truncated, and with hidden characters written out. run.json has all of it."""
+    return clean(truncate(text, MAX_TEXT))
 
 
 MAX_TRIALS = 10_000
@@ -388,7 +386,7 @@ def _case_as_json(case: CaseSummary, compared: Sequence[str]) -> dict[str, Any]:
         "id": clean(info.id),
         "label": clean(info.label),
         "skill": clean(info.skill),
-        "prompt": shorten(info.prompt),
+        "prompt": show_text(info.prompt),
         "trigger": trigger,
         "live": "yes" if info.live else "no",
         "compared": list(compared),
@@ -465,7 +463,7 @@ def _describe_trial(number: int, outcome: Outcome, skill: str) -> TrialRow:
         repeat=outcome.repeat,
         status=outcome.status,
         way="" if outcome.arm == "without" else " › ".join(trace_way(outcome, skill)),
-        why=clip(" ".join(_explain_trial(outcome).split()), MAX_WHY),
+        why=truncate(" ".join(_explain_trial(outcome).split()), MAX_WHY),
         spent=spent,
     )
 

@@ -9,7 +9,7 @@ from skillshelf.discovery import LOAD_TOOL
 from skillshelf.listing import parse
 from skillshelf.testing.conformance._face import Call, FaceConversation, Promise, Reply, Result
 from skillshelf.testing.conformance._stage import Stage
-from skillshelf.text import clip
+from skillshelf.text import truncate
 
 # A note at the end of a request names removed skills; new and changed ones are in a section of its own.
 _REMOVED = re.compile(r"^The available skills changed\..*? Removed: ([^\n]+)\.$", re.M)
@@ -29,7 +29,7 @@ def expect(condition: bool, expected: str, found: object) -> None:
     """Raise UnmetExpectation unless the condition holds."""
     if condition:
         return
-    raise UnmetExpectation(f"expected {expected}; found {clip(repr(found), _MAX_SHOWN)}")
+    raise UnmetExpectation(f"expected {expected}; found {truncate(repr(found), _MAX_SHOWN)}")
 
 
 @dataclass
