@@ -59,7 +59,7 @@ def test_the_index_of_a_large_shelf_is_built_before_the_first_message(tmp_path: 
     chat = OnTerminal("--model", script(tmp_path, "Done."), "--trust-workspace", cwd=tmp_path)
     chat.expect("›")
     cache = Path(os.environ["HOME"], ".cache/skillshelf/search")
-    chat.wait_until(lambda: any(path.stat().st_size for path in cache.rglob("index.db")))
+    chat.wait_until(lambda: any(path.stat().st_size for path in cache.rglob("*.db")))
     chat.send("/exit\r")
     assert chat.end() == 0
 

@@ -1,4 +1,4 @@
-"""Hostile text in skills and in queries: nothing wins by stuffing, nothing is raised, with either engine."""
+"""Hostile text in skills and in queries: nothing wins by stuffing, nothing is raised."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import pytest
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.catalog import Candidate
-from skillshelf.search import EngineName, Match, SkillSearch, is_similarity_installed, split_words
+from skillshelf.search import Match, SkillSearch, is_similarity_installed, split_words
 from skillshelf.search._query import read_query
 
 SKILLS = {
@@ -20,25 +20,17 @@ SKILLS = {
 BODY = "\n".join(f"Step {word}: look at the {word} and note its {word}." for word in "ink paper seal date wax".split())
 
 
-@pytest.fixture(params=["tantivy", "fts5"])
-def engine(request: pytest.FixtureRequest) -> EngineName:
-    name: EngineName = request.param
-    if name == "tantivy":
-        pytest.importorskip("tantivy")
-    return name
-
-
 def skill(name: str, description: str, body: str = "") -> str:
     return f"---\nname: {name}\ndescription: {description!r}\n---\n{body}"
 
 
-def search(skills: dict[str, str], query: str, engine: EngineName, limit: int = 5) -> list[Match]:
+def search(skills: dict[str, str], query: str, limit: int = 5) -> list[Match]:
     shelf = Shelf([MemorySource(skills)])
 
     def read(candidate: Candidate) -> str:
         return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
 
-    return SkillSearch(read, engine=engine).search(shelf.catalog, query, limit)
+    return SkillSearch(read).search(shelf.catalog, query, limit)
 
 
 def make_skills(**more: str) -> dict[str, str]:
@@ -54,36 +46,36 @@ def make_skills(**more: str) -> dict[str, str]:
     ],
     ids=["one word", "all words", "a megabyte"],
 )
-def test_stuffed_descriptions_do_not_win(engine: EngineName, stuffing: str) -> None:
+def test_stuffed_descriptions_do_not_win(stuffing: str) -> None:
     skills = make_skills(bait=skill("bait", stuffing))
     for query, expected in [
         ("create pdf invoices for customers", "invoices"),
         ("fill in a pdf form", "pdf-forms"),
         ("deploy the web site", "deploy-site"),
     ]:
-        assert search(skills, query, engine)[0].name == expected
+        assert search(skills, query)[0].name == expected
 
 
-def test_a_stuffed_body_does_not_win(engine: EngineName) -> None:
+def test_a_stuffed_body_does_not_win() -> None:
     skills = make_skills(bait=skill("bait", "Various.", "create pdf invoices for customers\n" * 150))
-    names = [match.name for match in search(skills, "create pdf invoices for customers", engine)]
+    names = [match.name for match in search(skills, "create pdf invoices for customers")]
     # By words alone, a body that consists of the request comes first; the right skill stays beside it.
     assert names.index("invoices") <= (0 if is_similarity_installed() else 1)
 
 
-def test_a_copy_under_another_name_takes_no_place_of_its_own(engine: EngineName) -> None:
+def test_a_copy_under_another_name_takes_no_place_of_its_own() -> None:
     skills = {
         "letters": skill("letters", "Write formal letters.", BODY),
         "best-formal-letters": skill("best-formal-letters", "Write formal letters.", BODY),
         "memos": skill("memos", "Write memos."),
     }
-    matches = search(skills, "write formal letters", engine)
+    matches = search(skills, "write formal letters")
     assert {matches[0].name, *matches[0].copies} == {"letters", "best-formal-letters"}
     assert all(match.name not in ("letters", "best-formal-letters") for match in matches[1:])
 
 
 @pytest.mark.parametrize("own_comes_first", [True, False])
-def test_a_copy_from_another_kind_of_source_hides_nothing(engine: EngineName, own_comes_first: bool) -> None:
+def test_a_copy_from_another_kind_of_source_hides_nothing(own_comes_first: bool) -> None:
     """A copy can say something else where the search does not look. A project's must not replace the user's own."""
     filler = "\n" + "x " * 3_500
     own = MemorySource({"letters": skill("letters", "Write formal letters.", BODY + filler)}, "user")
@@ -94,12 +86,12 @@ def test_a_copy_from_another_kind_of_source_hides_nothing(engine: EngineName, ow
     def read(candidate: Candidate) -> str:
         return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
 
-    matches = SkillSearch(read, engine=engine).search(shelf.catalog, "write formal letters")
+    matches = SkillSearch(read).search(shelf.catalog, "write formal letters")
     assert len(matches) == 2
     assert [match.copies for match in matches if match.name == "letters"] == [()]
 
 
-def test_of_copies_in_two_folders_of_a_kind_the_first_stands_for_both(engine: EngineName) -> None:
+def test_of_copies_in_two_folders_of_a_kind_the_first_stands_for_both() -> None:
     """A copy that was changed to rank higher does not take its place."""
     own = MemorySource({"letters": skill("letters", "Write formal letters.", BODY)}, "user")
     bait = skill("formal-letters-write", "Write formal letters.", BODY)
@@ -108,11 +100,11 @@ def test_of_copies_in_two_folders_of_a_kind_the_first_stands_for_both(engine: En
     def read(candidate: Candidate) -> str:
         return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
 
-    [match] = SkillSearch(read, engine=engine).search(shelf.catalog, "write formal letters")
+    [match] = SkillSearch(read).search(shelf.catalog, "write formal letters")
     assert (match.name, match.copies) == ("letters", ("formal-letters-write",))
 
 
-def test_a_shadowed_skill_is_found_under_its_full_name(engine: EngineName) -> None:
+def test_a_shadowed_skill_is_found_under_its_full_name() -> None:
     one = MemorySource({"pdf": skill("pdf", "Fill in forms.")}, "one")
     two = MemorySource({"pdf": skill("pdf", "Merge scanned pages.")}, "two")
     shelf = Shelf([one, two])
@@ -120,10 +112,10 @@ def test_a_shadowed_skill_is_found_under_its_full_name(engine: EngineName) -> No
     def read(candidate: Candidate) -> str:
         return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
 
-    assert SkillSearch(read, engine=engine).search(shelf.catalog, "merge scanned pages")[0].name == "pdf@two"
+    assert SkillSearch(read).search(shelf.catalog, "merge scanned pages")[0].name == "pdf@two"
 
 
-def test_words_are_found_in_every_field(engine: EngineName) -> None:
+def test_words_are_found_in_every_field() -> None:
     files = {
         "SKILL.md": skill("office", "Paperwork.", "# Stamps\n\nFrank each envelope.\n"),
         "references/tariff.md": "x",
@@ -133,10 +125,10 @@ def test_words_are_found_in_every_field(engine: EngineName) -> None:
     def read(candidate: Candidate) -> str:
         return shelf.sources[candidate.place.source].instructions(candidate.place.key, candidate.descriptor)
 
-    finder = SkillSearch(read, engine=engine)
+    finder = SkillSearch(read)
     fields = {}
     for word in ("office", "paperwork", "stamps", "envelope", "tariff"):
-        [match] = finder.search(shelf.catalog, word, min_score=0.01)
+        match = finder.search(shelf.catalog, word, min_score=0.01)[0]
         fields[word] = match.words[0].field
     assert fields == {
         "office": "name",
@@ -153,7 +145,7 @@ def test_words_are_found_in_every_field(engine: EngineName) -> None:
         "invoices " * 120_000,
         " ".join(f"word{number}" for number in range(10_000)),
         '"pdf" OR NEAR(pdf form) * : ^ - AND NOT (',
-        "long:pdf short:* {a b} pdf~2 [a TO z] +pdf -form /x/",
+        "name:pdf words:* {a b} pdf~2 [a TO z] +pdf -form /x/",
         "'; DROP TABLE skills; --",
         "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
         "\ud800 pdf \udfff",
@@ -165,15 +157,15 @@ def test_words_are_found_in_every_field(engine: EngineName) -> None:
     ],
     ids=lambda query: ascii(query)[:20],
 )
-def test_any_query_gets_an_answer(engine: EngineName, query: str) -> None:
-    """The syntax of the engines has no meaning, and long queries take no long time."""
-    for match in search(make_skills(), query, engine):
+def test_any_query_gets_an_answer(query: str) -> None:
+    """The syntax of FTS5 has no meaning, and long queries take no long time."""
+    for match in search(make_skills(), query):
         assert 0 <= match.score <= 1
 
 
-@pytest.mark.parametrize("query", ["pdf OR", 'NEAR("pdf")', "pdf*", "short:pdf"])
-def test_engine_syntax_is_read_as_words(engine: EngineName, query: str) -> None:
-    assert search(make_skills(), query, engine)[0].name == "pdf-forms"
+@pytest.mark.parametrize("query", ["pdf OR", 'NEAR("pdf")', "pdf*", "name:pdf"])
+def test_fts5_syntax_is_read_as_words(query: str) -> None:
+    assert search(make_skills(), query)[0].name == "pdf-forms"
 
 
 def test_typos_are_not_looked_for_in_a_word_of_any_length() -> None:

@@ -5,7 +5,6 @@ import math
 import pytest
 
 from skillshelf.search import SearchText, TextSearch, embed_texts
-from skillshelf.search._engine import EngineName
 
 TEXTS = [
     SearchText("Refunds", "Customers get their money back within five working days."),
@@ -14,21 +13,13 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=["fts5", "tantivy"])
-def engine(request: pytest.FixtureRequest) -> EngineName:
-    name: EngineName = request.param
-    if name == "tantivy":
-        pytest.importorskip("tantivy", reason="the extra search is not installed")
-    return name
-
-
 def find(index: TextSearch, query: str, limit: int = 5) -> list[int]:
     return [match.id for match in index.search(query, limit)]
 
 
-def test_texts_are_found_by_their_words_and_titles(engine: EngineName) -> None:
+def test_texts_are_found_by_their_words_and_titles() -> None:
     """Endings and case do not matter."""
-    index = TextSearch(with_similarity=False, engine=engine)
+    index = TextSearch(with_similarity=False)
     refunds, deploying, holidays = index.change(added=TEXTS)
     assert find(index, "who deploys the SITE?") == [deploying]
     assert find(index, "refund") == [refunds]
@@ -38,9 +29,9 @@ def test_texts_are_found_by_their_words_and_titles(engine: EngineName) -> None:
     assert find(index, "site", limit=0) == []
 
 
-def test_texts_can_be_changed(engine: EngineName) -> None:
+def test_texts_can_be_changed() -> None:
     """A text that was taken out is not found any more, and an id is never used again."""
-    index = TextSearch(with_similarity=False, engine=engine)
+    index = TextSearch(with_similarity=False)
     first = index.change(added=TEXTS)
     (changed,) = index.change(removed=first[:1], added=[SearchText("Refunds", "Refunds take ten working days.")])
     assert changed not in first
@@ -50,9 +41,9 @@ def test_texts_can_be_changed(engine: EngineName) -> None:
     assert find(index, "refunds") == []
 
 
-def test_copies_are_folded(engine: EngineName) -> None:
+def test_copies_are_folded() -> None:
     """The best of them stands for all."""
-    index = TextSearch(with_similarity=False, engine=engine)
+    index = TextSearch(with_similarity=False)
     text = TEXTS[1].text
     ids = index.change(added=[*TEXTS, SearchText("Deploying again", text), SearchText("Notes", f"{text} Really.")])
     (match,) = index.search("deploying by the release robot", 5)

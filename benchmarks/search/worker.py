@@ -1,7 +1,6 @@
 """A process that measures our search, with the extra `search` or without it.
 
-Whether the libraries of the extra are there decides which engine is used, so "without" means a process that cannot
-import them, whatever is installed.
+"Without" means a process that cannot import the libraries of the extra, whatever is installed.
 """
 
 import argparse
@@ -19,7 +18,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRA_MODULES = ("numpy", "tantivy", "tokenizers", "wordllama")
+EXTRA_MODULES = ("numpy", "tokenizers", "wordllama")
 FAST_SHARE = 0.15
 METATOOL_QUERIES = 4_000
 

@@ -14,6 +14,9 @@ from skillshelf.errors import SkillNotFoundError
 from skillshelf.files import count_shared_names
 from skillshelf.text import closest_names, skeleton
 
+_KEPT_CHANGES = 10
+"""How many generations back a catalog knows what changed."""
+
 
 class Place(NamedTuple):
     """Where a skill was found."""
@@ -66,6 +69,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         notes: tuple[Diagnostic, ...] = (),
         *,
         here: Sequence[str] = (),
+        changes: tuple[frozenset[Place], ...] = (),
     ) -> None:
         """`here`: for each source, the key of the folder in it that the user works in; empty for its top."""
         self._found = found or {}
@@ -76,6 +80,8 @@ class Catalog(Mapping[str, SkillDescriptor]):
         self._notes = notes
         """Diagnostics about the shelf as a whole, beside those of each place."""
         self._here = tuple(here)
+        self._changes = changes
+        """The places that each of the last generations changed."""
         self._owners: dict[str, dict[str, Candidate]] = {}
 
     # --- lookups ---
@@ -203,7 +209,14 @@ class Catalog(Mapping[str, SkillDescriptor]):
 
     def with_notes(self, notes: tuple[Diagnostic, ...]) -> "Catalog":
         """Return the same catalog with these diagnostics about the shelf as a whole."""
-        return Catalog(self._found, self._candidates, self.generation, notes, here=self._here)
+        return Catalog(self._found, self._candidates, self.generation, notes, here=self._here, changes=self._changes)
+
+    def changed_since(self, generation: int) -> frozenset[Place] | None:
+        """Return the places that changed since a generation of this catalog; None if that was too long ago."""
+        steps = self.generation - generation
+        if not 0 <= steps <= len(self._changes):
+            return None
+        return frozenset().union(*self._changes[len(self._changes) - steps :])
 
     def apply(self, changes: Mapping[Place, Found | None]) -> tuple["Catalog", Delta]:
         """Return the next catalog and the difference. `changes` has the new state of each changed place."""
@@ -244,7 +257,8 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 candidates.pop(name, None)
 
         delta = _compare(self._candidates, candidates, sorted(added), tuple(diagnostics))
-        return Catalog(found, candidates, self.generation + 1, here=self._here), delta
+        latest = (*self._changes, frozenset(changes))[-_KEPT_CHANGES:]
+        return Catalog(found, candidates, self.generation + 1, here=self._here, changes=latest), delta
 
     def _precedence(self, candidate: Candidate) -> tuple[int, bool, int, int, str]:
         """Order skills of one name: by source, by the folder's name, the nearest first, then by depth and path.

@@ -295,12 +295,12 @@ class Shelf:
             if self._search is None:
                 from skillshelf.search import SkillSearch
 
-                self._search = SkillSearch(self._read_plain_instructions, folder=self._find_index_folder())
+                self._search = SkillSearch(self._read_plain_instructions, path=self._find_index_file())
             return self._search
 
-    def _find_index_folder(self) -> str | None:
-        """Return the folder in the user's cache for the index of these sources; None if it must stay in memory."""
-        from skillshelf.search import find_index_folder
+    def _find_index_file(self) -> str | None:
+        """Return the file in the user's cache for the index of these sources; None if it must stay in memory."""
+        from skillshelf.search import find_index_file
 
         in_folders = [source for source in self.sources if isinstance(source, Cacheable)]
         if not in_folders or not all(source.uses_cache for source in in_folders):
@@ -310,7 +310,7 @@ class Shelf:
             root = source.root if isinstance(source, InFolder) else ""
             # A folder has other skills if it is served through its approvals.
             names.append(f"{type(source).__qualname__}\0{source.name}\0{root}")
-        return find_index_folder(names)
+        return find_index_file(names)
 
     def _read_plain_instructions(self, candidate: Candidate) -> str:
         place = candidate.place

@@ -64,7 +64,7 @@ EXTRAS = {
     "mcp": Extra("skillshelf serve", ("mcp",)),
     "tokens": Extra("exact token counts", ("rs_bpe",)),
     "watch": Extra("edits picked up at once", ("watchfiles",)),
-    "search": Extra("search by meaning, and faster", ("numpy", "tantivy", "tokenizers", "wordllama")),
+    "search": Extra("search by meaning", ("numpy", "tokenizers", "wordllama")),
     "fetch": Extra("skills that fetch", ("anyio", "httpx2"), is_skill=True),
     "rag": Extra(
         "the skill agentic-rag", ("anyio", "httpx2", "ladybug", "lxml_html_clean", "trafilatura"), is_skill=True

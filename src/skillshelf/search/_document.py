@@ -1,23 +1,16 @@
-"""What the index knows of a skill: the words of its fields and its word pairs."""
+"""What the index has of a skill or another text: the words of each field, and a digest of the text."""
 
 import hashlib
 import re
-import zlib
-from array import array
-from collections.abc import Iterable, Sequence
-from operator import xor
 from typing import Literal, NamedTuple, get_args
 
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.search._limits import MAX_INSTRUCTIONS, MAX_REFERENCES
 from skillshelf.search._words import join_words
 
 Field = Literal["name", "description", "headings", "instructions", "references"]
 FIELDS: tuple[Field, ...] = get_args(Field)
-MAX_INSTRUCTIONS = 6_000
-"""Characters of the instructions that are searched: about a thousand words."""
-_MAX_REFERENCES = 100
-_MAX_REPEATS = 3
-"""How often a word of a description counts. One that is there ten times is there to be found, not to inform."""
+
 _HEADING = re.compile(r"^#{1,6}[ \t].*$", re.M)
 _EXCLUSION = re.compile(
     r"\b(?:do not|don['’]t|does not|doesn['’]t|should not|not|never|avoid|skip)\s+(?:be\s+)?"
@@ -27,75 +20,54 @@ _EXCLUSION = re.compile(
     re.I,
 )
 """`Do not use for spreadsheets.`: what a skill says it is not about. A quarter of public skills have such a clause."""
-_COPY_LIKENESS = 0.9
-"""The share of word pairs that two skills must have in common to be copies."""
-_RELATED_LIKENESS = 0.4
-"""The same for a skill and a copy that was changed: one with a quarter of the lines taken out has about 0.6."""
-_MIN_COPY_PAIRS = 8
-_COPY_SAMPLE = 16
-_MAX_CACHED_HASHES = 100_000
+_WORD_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|[-_]")
 
 
 class Document(NamedTuple):
-    """A skill or another text, made ready for the index."""
+    """A text in the form in which it is indexed. Words are joined by spaces."""
 
-    words: str
-    """The words of the fields, a line for each in the order of FIELDS, with a space around each word."""
+    name: str
+    description: str
+    headings: str
+    instructions: str
+    references: str
     exclusions: str
-    """The words of what the description says the skill is not for, with a space around each. No field has them."""
-    pairs: "Pairs"
+    """The words of what the description says the skill is not for. No field has them."""
+    meaning: str
+    """The text that is compared by meaning."""
     digest: bytes
-    """A hash of the text that was indexed."""
+    """A hash of the whole text."""
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The words of each field, in the order of FIELDS."""
+        return self.name, self.description, self.headings, self.instructions, self.references
 
-class Pairs(NamedTuple):
-    """The pairs of neighbouring words in a skill, each as 16 bits of a hash.
-
-    In a skill of 600 pairs, one of a hundred other pairs is taken for one of them, which does no harm: pairs only
-    reorder skills that were found by their words.
-    """
-
-    in_name: Sequence[int]
-    elsewhere: Sequence[int]
-    """Sorted. Without the name's, copies of a skill are equal, whatever they are called."""
+    @property
+    def words(self) -> set[str]:
+        """The words of all fields."""
+        return set(" ".join(self.fields).split())
 
 
 def make_document(skill: SkillDescriptor, instructions: str) -> Document:
     instructions = instructions[:MAX_INSTRUCTIONS]
-    texts = (
-        skill.name,
-        cut_exclusions(skill.description),
-        "\n".join(_HEADING.findall(instructions)),
-        _HEADING.sub("", instructions),
-        "\n".join(skill.references[:_MAX_REFERENCES]),
+    purpose = cut_exclusions(skill.description)
+    name = join_words(skill.name)
+    return Document(
+        name=name,
+        description=join_words(purpose),
+        headings=join_words("\n".join(_HEADING.findall(instructions))),
+        instructions=join_words(_HEADING.sub("", instructions)),
+        references=join_words("\n".join(skill.references[:MAX_REFERENCES])),
+        exclusions=_find_exclusions(skill.description, name),
+        meaning=f"{_WORD_BORDER.sub(' ', skill.name)}. {purpose}",
+        digest=hash_text(skill, instructions),
     )
-    lines = [join_words(text) for text in texts]
-    exclusions = _find_exclusions(skill.description, name=lines[0])
-    return _assemble(lines, exclusions, hash_text(skill, instructions))
 
 
 def make_text_document(title: str, text: str) -> Document:
-    """Return a text that is not a skill as a document. Words of its title count as those of a skill's name do."""
-    lines = [join_words(title), "", "", join_words(text), ""]
-    digest = hashlib.blake2b(f"{title}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    return _assemble(lines, "", digest)
-
-
-def _assemble(lines: Sequence[str], exclusions: str, digest: bytes) -> Document:
-    """Return the document whose fields have these words, in the order of FIELDS."""
-    pairs = Pairs(hash_pairs(lines[0].split()), sorted({*hash_pairs(" ".join(lines[1:]).split())}))
-    words = "\n".join(f" {line} " for line in lines)
-    return Document(words, exclusions, pairs, digest)
-
-
-def _find_exclusions(description: str, name: str) -> str:
-    """Return the words of what a description says the skill is not for, except those of its name.
-
-    A skill `reverse-engineer` that is not for `reverse engineering of software` must be found by its name.
-    """
-    clauses = join_words("\n".join(_EXCLUSION.findall(description[:MAX_DESCRIPTION])))
-    excluded = [word for word in clauses.split() if word not in name.split()]
-    return f" {' '.join(excluded)} " if excluded else ""
+    """Return a text that isn't a skill as a document. The words of its title count like those of a skill's name."""
+    return Document(join_words(title), "", "", join_words(text), "", "", f"{title}. {text}", b"")
 
 
 def cut_exclusions(description: str) -> str:
@@ -104,101 +76,21 @@ def cut_exclusions(description: str) -> str:
 
 
 def hash_text(skill: SkillDescriptor, instructions: str) -> bytes:
-    """Return a hash of everything that the index has from a skill."""
+    """Return a hash of everything that the index has of a skill."""
     parts = (
         skill.name,
         skill.description[:MAX_DESCRIPTION],
-        *skill.references[:_MAX_REFERENCES],
+        *skill.references[:MAX_REFERENCES],
         instructions[:MAX_INSTRUCTIONS],
     )
     text = "\0".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def find_card_end(words: str) -> int:
-    """Return where the words of the name and the description end, of a document's words."""
-    end_of_name = words.index("\n")
-    return words.index("\n", end_of_name + 1)
+def _find_exclusions(description: str, name: str) -> str:
+    """Return the words of what a description says the skill is not for, except those of its name.
 
-
-def shorten(words: str) -> str:
-    """Return the words of the name and the description, each a few times at most."""
-    counts: dict[str, int] = {}
-    kept: list[str] = []
-    for word in words[: find_card_end(words)].split():
-        counts[word] = counts.get(word, 0) + 1
-        if counts[word] <= _MAX_REPEATS:
-            kept.append(word)
-    return " ".join(kept)
-
-
-def find_fields(words: str, wanted: Iterable[str]) -> dict[str, Field]:
-    """Return the most telling field that has each of the wanted words. Words that no field has are left out."""
-    lines = words.split("\n")
-    found: dict[str, Field] = {}
-    for word in wanted:
-        padded = f" {word} "
-        for field, line in zip(FIELDS, lines, strict=True):
-            if padded in line:
-                found[word] = field
-                break
-    return found
-
-
-# -- pairs ------------------------------------------------------------------------------------------------------------
-
-
-class _HashCache(dict[str, int]):
-    """Sixteen bits for each word, the same in every process."""
-
-    def __init__(self, shift: int) -> None:
-        self._shift = shift
-
-    def __missing__(self, word: str) -> int:
-        if len(self) >= _MAX_CACHED_HASHES:
-            self.clear()
-        key = self[word] = zlib.crc32(word.encode("utf-8", "surrogatepass")) >> self._shift & 0xFFFF
-        return key
-
-
-_first_hashes = _HashCache(0)
-_second_hashes = _HashCache(16)
-
-
-def hash_pairs(words: Sequence[str]) -> list[int]:
-    """Return 16 bits for each pair of neighbouring words, the same in every process."""
-    return list(map(xor, map(_first_hashes.__getitem__, words), map(_second_hashes.__getitem__, words[1:])))
-
-
-def pack_pairs(pairs: Pairs) -> bytes:
-    """Return pairs in two bytes each, those of the name first. `unpack_pairs` needs their number."""
-    return array("H", [*pairs.in_name, *pairs.elsewhere]).tobytes()
-
-
-def unpack_pairs(packed: bytes, in_name: int) -> Pairs:
-    pairs = array("H")
-    pairs.frombytes(packed)
-    return Pairs(pairs[:in_name], pairs[in_name:])
-
-
-def are_copies(pairs: Pairs, other: Pairs) -> bool:
-    """Return whether two skills say almost the same. Their names do not count."""
-    return _share_of_pairs(pairs, other, _COPY_LIKENESS) >= _COPY_LIKENESS
-
-
-def are_related(pairs: Pairs, other: Pairs) -> bool:
-    """Return whether two skills say much the same, as a skill and a changed copy of it do."""
-    return _share_of_pairs(pairs, other, _RELATED_LIKENESS) >= _RELATED_LIKENESS
-
-
-def _share_of_pairs(pairs: Pairs, other: Pairs, wanted: float) -> float:
-    """Return the share of all pairs that two skills have in common; 0 if it is certainly less than wanted."""
-    fewer, more = sorted((len(pairs.elsewhere), len(other.elsewhere)))
-    if fewer < _MIN_COPY_PAIRS or fewer < wanted * more:
-        return 0.0
-    # The lowest pairs are a sample: texts that differ have none of them in common, and need not be compared whole.
-    sample = {*pairs.elsewhere[:_COPY_SAMPLE]} & {*other.elsewhere[:_COPY_SAMPLE]}
-    if len(sample) < wanted * min(fewer, _COPY_SAMPLE) / 2:
-        return 0.0
-    common = len({*pairs.elsewhere} & {*other.elsewhere})
-    return common / (fewer + more - common)
+    A skill `reverse-engineer` that is not for `reverse engineering of software` must be found by its name.
+    """
+    clauses = join_words("\n".join(_EXCLUSION.findall(description[:MAX_DESCRIPTION])))
+    return " ".join(word for word in clauses.split() if word not in name.split())

@@ -1,224 +1,191 @@
-"""The index of a catalog: a store that is kept up to date with the skills that a shelf serves."""
+"""The index of a catalog: a database that is kept up to date with the skills of a shelf.
 
+It is in the user's cache, in a file that several processes may share, or in memory if that file can't be used.
+"""
+
+import hashlib
 import os
 import sqlite3
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from threading import Event
-from typing import NamedTuple
+from typing import TypeVar
 
 from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Found
 from skillshelf.errors import SkillError
-from skillshelf.files import LockTimeout
+from skillshelf.files import NotPlainFile, NotPrivate, cache_home, system
+from skillshelf.search._database import Database, NewEntry
 from skillshelf.search._document import hash_text, make_document
-from skillshelf.search._engine import EngineName
-from skillshelf.search._similarity import Encoder, text_to_compare
-from skillshelf.search._store import NewSkill, NewStamp, Store, Version, clear_folder, lock_folder
+from skillshelf.search._similarity import Encoder
 
-MIN_STORED = 100
+_MIN_STORED = 100
 """A smaller collection is indexed in a tenth of a second, which is not worth a file."""
-
+_UNUSABLE_NOW = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_FULL,
+}
+"""Errors that don't come from a damaged file."""
 
 Announce = Callable[[int], None]
 """Called with the number of skills that are about to be indexed."""
+_Result = TypeVar("_Result")
 
 
 class Stopped(Exception):
     """The caller of an update wants no index any more."""
 
 
-class _Entry(NamedTuple):
-    id: int
-    found: Found | None
-    """The skill as it was when it was indexed or compared with the index; None if it was not compared yet."""
+@dataclass
+class _Changes:
+    """What has to change in the database."""
+
+    removed: list[int] = field(default_factory=list)
+    stamps: dict[int, int] = field(default_factory=dict)
+    added: list[tuple[Candidate, int | None]] = field(default_factory=list)
+    """New and changed skills, each with the id of the entry that it replaces."""
+
+    def __bool__(self) -> bool:
+        return bool(self.removed or self.stamps or self.added)
 
 
 class Index:
-    """The skills of a catalog by id. Its store is in a folder if there is one that can be used, else in memory."""
+    """The searchable skills of a catalog. It isn't thread-safe."""
 
     def __init__(
-        self,
-        read_instructions: Callable[[Candidate], str],
-        engine: EngineName,
-        encoder: Encoder | None,
-        folder: str | None,
+        self, read_instructions: Callable[[Candidate], str], path: str | None, encoder: Encoder | None
     ) -> None:
         self._read_instructions = read_instructions
-        self._engine = engine
+        self._path = path
         self._encoder = encoder
-        self._folder = folder
-        self._is_damaged = False
-        self._store: Store | None = None
+        self._was_rebuilt = False
+        self._database: Database | None = None
         self._process = os.getpid()
-        self._generation = -1
-        self._entries: dict[Place, _Entry] = {}
-        self._places: dict[int, Place] = {}
+        self._generation: int | None = None
+        """That of the catalog that the database has; None if they weren't compared yet."""
 
-    @property
-    def store(self) -> Store:
-        assert self._store is not None, "update comes first"
-        return self._store
+    def use(
+        self,
+        catalog: Catalog,
+        job: Callable[[Database], _Result],
+        announce: Announce | None = None,
+        stop: Event | None = None,
+    ) -> _Result:
+        """Bring the database up to date with a catalog and run a job on it.
 
-    def __len__(self) -> int:
-        return len(self._entries)
+        If the file is damaged, it's rebuilt; if it can't be used, the index is in memory from then on. Raises Stopped
+        if `stop` is set meanwhile; the database is then as it was.
+        """
+        while True:
+            try:
+                return job(self._update(catalog, announce, stop))
+            except Stopped:
+                self._close()
+                raise
+            except Exception as error:  # a damaged file can fail in any way
+                self._close()
+                if self._path is None:
+                    raise
+                self._path = self._recover(self._path, error)
+            except BaseException:
+                self._close()
+                raise
 
-    @property
-    def size(self) -> int:
-        """Bytes in memory, without what the engine holds."""
-        per_skill = sys.getsizeof(_Entry(0, None)) + sys.getsizeof(Place(0, "")) + sys.getsizeof("") + sys.getsizeof(1)
-        tables = sys.getsizeof(self._entries) + sys.getsizeof(self._places)
-        vectors = self._store.vectors if self._store else None
-        return tables + per_skill * len(self) + (vectors.size if vectors else 0)
+    def _recover(self, path: str, error: Exception) -> str | None:
+        """Return the path for the next attempt, after removing a damaged file; None for memory."""
+        if isinstance(error, OSError | NotPlainFile | NotPrivate):
+            return None
+        if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF in _UNUSABLE_NOW:
+            return None
+        try:
+            for suffix in ("", "-journal"):
+                with suppress(FileNotFoundError):
+                    system.unlink(path + suffix)
+        except OSError:
+            return None
+        if self._was_rebuilt:
+            return None
+        self._was_rebuilt = True
+        return path
 
-    def place_of(self, number: int) -> Place | None:
-        """Return the place of a skill by its id; None if the catalog does not have it."""
-        return self._places.get(number)
+    def _close(self) -> None:
+        if self._database is not None:
+            self._database.close()
+        self._database = None
+        self._generation = None
 
     # --- keeping up to date ---
 
-    def update(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
-        """Index the skills that are new or changed since the last time, and forget those that are gone.
+    def _update(self, catalog: Catalog, announce: Announce | None, stop: Event | None) -> Database:
+        if self._database is not None and (os.getpid() != self._process or self._database.is_outdated()):
+            self._close()  # a forked child must not use its parent's database
+        while True:
+            if self._database is None:
+                self._process = os.getpid()
+                if len(catalog) < _MIN_STORED:
+                    self._path = None
+                self._database = Database(self._path, self._encoder)
+            if self._generation == catalog.generation:
+                return self._database
 
-        `announce` is called before skills are read. If the store fails, it is rebuilt, and after that kept in memory.
-        Raises Stopped if `stop` is set meanwhile; the store is then as it was.
-        """
-        if self._store is not None and os.getpid() != self._process:
-            self.close()  # the parent's database must not be used in a forked child
-        if self._is_current(catalog):
-            return
-        if self._store is None and len(catalog) < MIN_STORED:
-            self._folder = None
-
-        # As it is, rebuilt, and in memory. A damaged store can fail in any way; a fault that is not the store's comes
-        # up again in memory.
-        for _ in range(3):
-            try:
-                with lock_folder(self._folder):
-                    versions = self._open()
-                    self._apply_changes(catalog.found, versions, announce, stop)
-            except LockTimeout:
-                self.leave_folder()
-            except Exception:
-                if not self.is_stored:
-                    self.close()
-                    raise
-                if self._is_damaged:
-                    self.leave_folder()
-                else:
-                    self.discard()
-            except BaseException:
-                self.close()
-                raise
-            else:
-                self._is_damaged = False
+            changes = self._compare(self._database, catalog)
+            if not changes or self._apply(self._database, changes, announce, stop):
                 self._generation = catalog.generation
-                return
+                return self._database
+            self._close()  # another process was faster
 
-    def _is_current(self, catalog: Catalog) -> bool:
-        if self._store is None or catalog.generation != self._generation:
-            return False
-        try:
-            return not self._store.is_outdated()
-        except sqlite3.Error:
-            return False
+    def _apply(self, database: Database, changes: _Changes, announce: Announce | None, stop: Event | None) -> bool:
+        """Make the changes. Return False without making them if another process changed the database meanwhile."""
+        with database.transaction():
+            if database.is_outdated():
+                return False
+            if changes.added and announce is not None:
+                announce(len(changes.added))
+            database.change(changes.removed, changes.stamps, self._make_entries(changes.added, stop))
+        return True
 
-    def close(self) -> None:
-        """Forget the store. The next update opens it again."""
-        self._store = None
-        self._generation = -1
-        self._entries = {}
-        self._places = {}
+    def _compare(self, database: Database, catalog: Catalog) -> _Changes:
+        """Return what differs between a database and a catalog: in all skills, or in those that changed since."""
+        places: Iterable[Place] | None = None
+        if self._generation is not None:
+            places = catalog.changed_since(self._generation)
+        if places is None:
+            stored = database.read_entries()
+            found: Mapping[Place, Found | None] = catalog.found
+        else:
+            found = {place: catalog.found.get(place) for place in places}
+            stored = database.read_entries(map(encode_place, found))
 
-    @property
-    def is_stored(self) -> bool:
-        """True if the store is in a folder, or will be once it is opened."""
-        return self._folder is not None
-
-    def discard(self) -> None:
-        """Give up a store that turned out to be damaged. The next update makes a new one in its folder."""
-        self.close()
-        self._is_damaged = True
-
-    def leave_folder(self) -> None:
-        """Give up the folder. From the next update on, the store is in memory."""
-        self.close()
-        self._folder = None
-
-    def _open(self) -> dict[Place, Version]:
-        """Open the store unless it is open and no other process changed it. If it was opened, return its skills."""
-        if self._store is not None and not self._store.is_replaced() and not self._store.is_outdated():
-            return {}
-        self.close()
-        if self._is_damaged and self._folder is not None:
-            clear_folder(self._folder)
-        self._process = os.getpid()
-        self._store = Store(self._folder, self._engine, self._encoder)
-        versions: dict[Place, Version] = {}
-        for skill in self._store.load():
-            self._remember(skill.place, skill.id, None)
-            versions[skill.place] = skill.version
-        return versions
-
-    def _apply_changes(
-        self,
-        found: Mapping[Place, Found],
-        versions: Mapping[Place, Version],
-        announce: Announce | None,
-        stop: Event | None,
-    ) -> None:
-        """Compare the store with everything found. `versions` has those of skills that were not compared yet."""
-        store = self.store
-        removed = [self._forget(place) for place in self._entries.keys() - found.keys()]
-        stamps: list[NewStamp] = []
-        added: list[Candidate] = []
+        changes = _Changes()
         for place, now in found.items():
-            entry = self._entries.get(place)
-            if entry is not None and entry.found is now:
+            if now is None or not is_searchable(now):
                 continue
             candidate = Candidate(place, now)
-            if entry is not None:
-                version = versions.get(place) or store.read_version(entry.id)
-                if _is_indexed(now) and self._is_same(version, candidate):
-                    self._remember(place, entry.id, now)
-                    if now.stamp != version.stamp:
-                        stamps.append(NewStamp(entry.id, now.stamp))
-                    continue
-                removed.append(self._forget(place))
-            if _is_indexed(now):
-                added.append(candidate)
+            entry = stored.pop(encode_place(place), None)
+            if entry is None:
+                changes.added.append((candidate, None))
+            elif self._encoder is not None and not entry.has_vector:
+                changes.added.append((candidate, entry.id))
+            elif not now.stamp or now.stamp != entry.stamp:
+                # The stamp doesn't tell whether the text is the same.
+                if hash_text(candidate.descriptor, self._read_text(candidate)) != entry.digest:
+                    changes.added.append((candidate, entry.id))
+                elif now.stamp != entry.stamp:
+                    changes.stamps[entry.id] = now.stamp
+        changes.removed = [entry.id for entry in stored.values()]
+        return changes
 
-        if added and announce is not None:
-            announce(len(added))
-        if removed or stamps or added or store.is_new:
-            for skill in store.change(removed, self._read(added, stop), stamps):
-                self._remember(skill.place, skill.id, found[skill.place])
-
-    def _remember(self, place: Place, number: int, found: Found | None) -> None:
-        self._entries[place] = _Entry(number, found)
-        self._places[number] = place
-
-    def _forget(self, place: Place) -> int:
-        number = self._entries.pop(place).id
-        del self._places[number]
-        return number
-
-    # --- reading skills ---
-
-    def _is_same(self, version: Version, candidate: Candidate) -> bool:
-        """Return whether a skill is still the one that was indexed. Its text is read if only that can tell."""
-        stamp = candidate.found.stamp
-        if stamp and stamp == version.stamp:
-            return True
-        return hash_text(candidate.descriptor, self._read_text(candidate)) == version.digest
-
-    def _read(self, candidates: list[Candidate], stop: Event | None) -> Iterator[NewSkill]:
-        for candidate in candidates:
+    def _make_entries(self, added: Iterable[tuple[Candidate, int | None]], stop: Event | None) -> Iterator[NewEntry]:
+        for candidate, number in added:
             if stop is not None and stop.is_set():
                 raise Stopped
-            skill = candidate.descriptor
-            document = make_document(skill, self._read_text(candidate))
-            yield NewSkill(candidate.place, candidate.found.stamp, document, text_to_compare(skill))
+            document = make_document(candidate.descriptor, self._read_text(candidate))
+            yield NewEntry(document, encode_place(candidate.place), candidate.found.stamp, number)
 
     def _read_text(self, candidate: Candidate) -> str:
         try:
@@ -227,6 +194,27 @@ class Index:
             return ""
 
 
-def _is_indexed(found: Found) -> bool:
-    """Return whether a skill can be found by a search. Those for the user alone cannot."""
+def is_searchable(found: Found) -> bool:
+    """Return whether a skill can be found by a search. Those for the user alone can't."""
     return found.descriptor is not None and found.descriptor.disclosure != "manual"
+
+
+def encode_place(place: Place) -> bytes:
+    return f"{place.source}\0{place.key}".encode("utf-8", "surrogatepass")
+
+
+def decode_place(encoded: bytes) -> Place:
+    source, _, key = encoded.decode("utf-8", "surrogatepass").partition("\0")
+    return Place(int(source), key)
+
+
+def find_index_file(sources: Iterable[str]) -> str | None:
+    """Return the file in the user's cache for the index of some sources, or None if the user has no cache.
+
+    Each source is given by a text that tells it from others.
+    """
+    home = cache_home()
+    if home is None:
+        return None
+    name = hashlib.sha256("\0\0".join(sources).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return os.path.join(home, "search", f"{name}.db")

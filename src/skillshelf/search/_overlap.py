@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from skillshelf.catalog import Candidate
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.search._document import cut_exclusions
-from skillshelf.search._match import Match
 from skillshelf.search._ranking import MIN_SCORE
+from skillshelf.search._search import Match
 from skillshelf.search._words import split_words
 
 if TYPE_CHECKING:

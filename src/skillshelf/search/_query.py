@@ -1,14 +1,12 @@
 """A query, made ready for the index: its words, corrected where no skill has them, and how much each counts."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from skillshelf.search._engine import weigh_rarity
+from skillshelf.search._limits import MAX_QUERY, MAX_QUERY_WORDS
 from skillshelf.search._words import cut_ending, is_unspaced, spell_variants, split_query
 
-_MAX_CHARACTERS = 4_000
-"""Characters of a query that count."""
-_MAX_WORDS = 200
 _MAX_CORRECTED = 3
 """Unknown words that are corrected. Each takes about a millisecond."""
 _FEW_WORDS = 12
@@ -35,24 +33,18 @@ class Query:
     importance: dict[str, float] = field(default_factory=dict)
     """The weight of each word, without regard to its rarity."""
     rarity: dict[str, float] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    """How much each word counts: its importance times its rarity."""
     spelling: dict[str, str] = field(default_factory=dict)
     """Each word as the query has it."""
     corrected: set[str] = field(default_factory=set)
     """The words that stand for unknown ones."""
 
-    def weigh(self, word: str) -> float:
-        return self.importance[word] * self.rarity[word]
 
-    @property
-    def weight(self) -> float:
-        """The weight of all words together."""
-        return sum(map(self.weigh, self.importance))
-
-
-def read_query(text: str, count: Count, skills: int) -> Query:
-    """Return the words of a text, corrected if no skill has them, and what each is worth among so many skills."""
-    query = Query(text[:_MAX_CHARACTERS])
-    words = split_query(query.text)[:_MAX_WORDS]
+def read_query(text: str, count: Count, size: int) -> Query:
+    """Return the words of a text, corrected if no skill has them, and what each is worth among `size` skills."""
+    query = Query(text[:MAX_QUERY])
+    words = split_query(query.text)[:MAX_QUERY_WORDS]
     distinct = list({word: None for word, _ in words})
     counts = dict(zip(distinct, count(distinct), strict=True))
     is_short = len(distinct) <= _FEW_WORDS
@@ -75,7 +67,8 @@ def read_query(text: str, count: Count, skills: int) -> Query:
         query.spelling.setdefault(known, spelling)
 
     for word, number in zip(query.importance, count(list(query.importance)), strict=True):
-        query.rarity[word] = weigh_rarity(max(number, _COUNT_OF_UNKNOWN), skills)
+        query.rarity[word] = weigh_rarity(max(number, _COUNT_OF_UNKNOWN), size)
+        query.weights[word] = query.importance[word] * query.rarity[word]
     return query
 
 
@@ -89,3 +82,8 @@ def _correct(word: str, spelling: str, count: Count) -> str:
     counts = count(variants)
     highest = max(counts)
     return variants[counts.index(highest)] if highest else word
+
+
+def weigh_rarity(count: float, size: int) -> float:
+    """Return BM25's inverse document frequency: what a word says that few of `size` texts have."""
+    return math.log(1 + (max(size, count) - count + 0.5) / (count + 0.5))

@@ -1,45 +1,102 @@
-"""Rank the skills of a catalog for a query: order the candidates, fold copies, give reasons."""
+"""Search the skills of a catalog: rank them, fold copies, rate how well they fit, give reasons."""
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from threading import Event
 
-from skillshelf.catalog import Candidate, Catalog, Place
+from skillshelf.catalog import Candidate, Catalog
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.locks import make_lock
-from skillshelf.search._candidates import Candidates, Scored, find_candidates, find_excluded
-from skillshelf.search._document import are_copies, are_related, find_fields
-from skillshelf.search._engine import EngineName, choose_engine, weigh_rarity
-from skillshelf.search._index import Announce, Index, Stopped
-from skillshelf.search._match import FoundWord, Match
-from skillshelf.search._query import Query
+from skillshelf.search._database import Database
+from skillshelf.search._document import FIELDS, Field
+from skillshelf.search._index import Announce, Index, Stopped, decode_place, is_searchable
+from skillshelf.search._query import weigh_rarity
 from skillshelf.search._ranking import (
     MIN_SCORE,
-    UNSPACED_WEIGHTS,
     WEIGHTS,
-    Features,
-    Weights,
+    Ranked,
+    Ranking,
+    rank_texts,
     rate_fit,
     rate_later_fit,
 )
 from skillshelf.search._similarity import load_encoder
-from skillshelf.search._store import PairRow
 
-_CANDIDATES = 60
-"""Skills whose word pairs are looked at: those that are best without them. With 300, the results are the same."""
+
+@dataclass(frozen=True, slots=True)
+class FoundWord:
+    """A word of the query that a skill has."""
+
+    word: str
+    """As the query spells it."""
+    field: Field
+    """The most telling field that has it."""
+    rarity: float
+    """1 for a word that a single skill has, less for a more common one."""
+    share: float
+    """The part of the score that it brought, between 0 and 1."""
+    corrected: str = ""
+    """The beginning of the word that was looked for instead, if no skill has this spelling."""
+
+    def __str__(self) -> str:
+        if self.corrected:
+            return f"{self.word} (read as {self.corrected}) in {self.field}"
+        return f"{self.word} in {self.field}"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A skill that fits a query."""
+
+    name: str
+    """The shortest name that leads to the skill: `pdf`, or `pdf@user` if another skill takes the bare name."""
+    descriptor: SkillDescriptor
+    score: float
+    """How well the skill fits, between 0 and 1. It means the same in small and large collections.
+
+    For the best skill it is the probability that it is right, if for half of all requests there is a right skill. For
+    the others it is less, the further they are behind.
+    """
+    words: tuple[FoundWord, ...]
+    """The words that were found, in the order of the query."""
+    similarity_share: float
+    """The part of the score that similarity of meaning brought. 0 without the extra `search`."""
+    next_score: float
+    """The score of the next match; 0 if there is none."""
+    copies: tuple[str, ...] = ()
+    """The names of skills that say almost the same and are left out."""
+    excluded_words: tuple[str, ...] = ()
+    """Words of the query that are about what the skill says it is not for. They count against it."""
+
+    @property
+    def is_clear(self) -> bool:
+        """True if the query has a word of the skill's name, two of its description, or four of its whole text.
+
+        The score alone does not tell: a short reply such as `go on` scores high if one skill has these words somewhere.
+        """
+        in_name = sum(word.field == "name" for word in self.words)
+        in_description = sum(word.field == "description" for word in self.words)
+        return in_name >= 1 or in_description >= 2 or len(self.words) >= 4
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """The reasons in words: `pdf in name`."""
+        reasons = [str(word) for word in self.words]
+        if self.similarity_share >= 0.005:
+            reasons.append(f"{self.similarity_share:.0%} similar meaning")
+        if self.excluded_words:
+            reasons.append(f"says it is not for {', '.join(self.excluded_words)}")
+        return tuple(reasons)
 
 
 @dataclass(slots=True)
-class _Ranked:
-    """A skill that may fit."""
+class _Result:
+    """A skill that was found, with the copies of it."""
 
-    id: int
-    place: Place
-    row: PairRow
-    features: Features
-    score: float
-    copies: list[Place] = field(default_factory=list)
+    candidate: Candidate
+    ranked: Ranked
+    copies: list[Candidate]
 
 
 class SkillSearch:
@@ -50,31 +107,15 @@ class SkillSearch:
         read_instructions: Callable[[Candidate], str],
         *,
         with_similarity: bool = True,
-        engine: EngineName | None = None,
-        folder: str | None = None,
-        weights: Weights = WEIGHTS,
-        unspaced_weights: Weights = UNSPACED_WEIGHTS,
+        path: str | None = None,
     ) -> None:
-        """`folder`: where to store the index. It need not exist. Without one, the index stays in memory.
-
-        Raises MissingExtraError if there is no engine.
-        """
-        self.weights = weights
-        self.unspaced_weights = unspaced_weights
-        self.engine: EngineName = engine or choose_engine()
+        """`path`: the file of the index, which need not exist. Without one, the index stays in memory."""
+        self.weights = WEIGHTS
         encoder = load_encoder() if with_similarity else None
         self.has_similarity = encoder is not None
         """Whether similarity of meaning counts. It needs the extra `search`."""
-        if folder is not None:
-            # With and without the extra, the same folder is searched from two environments.
-            folder = os.path.join(folder, self.engine if encoder is None else f"{self.engine}-similarity")
-        self._index = Index(read_instructions, self.engine, encoder, folder)
+        self._index = Index(read_instructions, path, encoder)
         self._lock = make_lock()
-
-    @property
-    def size(self) -> int:
-        """Bytes that the index takes in memory, without what its engine holds."""
-        return self._index.size
 
     def prepare(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
         """Build the index or bring it up to date, so that the next search need not. Another thread can do this.
@@ -83,159 +124,127 @@ class SkillSearch:
         ends early, and the next search starts over.
         """
         with self._lock, suppress(Stopped):
-            self._index.update(catalog, announce, stop)
+            self._index.use(catalog, lambda database: None, announce, stop)
 
     def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
         """Return the skills that fit a query, best first. Skills for the user alone are left out.
 
         Skills below `min_score` are left out, too; without it, the measured threshold holds.
         """
+        least = MIN_SCORE if min_score is None else min_score
         with self._lock:
-            # Another process may have changed the store meanwhile; or it is damaged, in a place that opening it did not
-            # touch. A damaged store can fail in any way.
-            for remedy in (self._index.close, self._index.discard, self._index.leave_folder):
-                self._index.update(catalog)
-                try:
-                    return self._search(catalog, query, limit, min_score)
-                except Exception:
-                    if not self._index.is_stored:
-                        raise
-                    remedy()
-            self._index.update(catalog)
-            return self._search(catalog, query, limit, min_score)
+            return self._index.use(catalog, lambda database: self._search(database, catalog, query, limit, least))
 
-    def _search(self, catalog: Catalog, text: str, limit: int, min_score: float | None) -> list[Match]:
-        if limit < 1 or not len(self._index):
+    def _search(self, database: Database, catalog: Catalog, query: str, limit: int, min_score: float) -> list[Match]:
+        if limit < 1:
             return []
-        candidates = find_candidates(
-            self._index.store,
-            text,
-            size=len(self._index),
-            count=max(_CANDIDATES, 2 * limit),
-            weights=self.weights,
-            unspaced_weights=self.unspaced_weights,
-            is_known=lambda number: self._index.place_of(number) is not None,
-        )
-        if candidates is None:
-            return []
-
-        ranked = [self._locate(scored) for scored in candidates.scored]
-        ranked.sort(key=lambda each: (-each.score, catalog.found[each.place].name))
-        found = _fold_copies(ranked, limit + 1, catalog)
-        scores = _rate(found, ranked, candidates)
-        matches = []
-        for rank, each in enumerate(found[:limit]):
-            if scores[rank] < (MIN_SCORE if min_score is None else min_score):
+        ranking = rank_texts(database, query, 2 * limit, weights=self.weights)
+        results = _fold_copies(_find_skills(ranking, catalog), limit + 1)
+        scores = _rate(results, ranking)
+        matches: list[Match] = []
+        for rank, result in enumerate(results[:limit]):
+            if scores[rank] < min_score:
                 break
             following = scores[rank + 1] if rank + 1 < len(scores) else 0.0
-            matches.append(self._make_match(catalog, candidates, each, scores[rank], following))
+            matches.append(_make_match(result, catalog, ranking, database.size, scores[rank], following))
         return matches
 
-    def _locate(self, scored: Scored) -> _Ranked:
-        place = self._index.place_of(scored.id)
-        assert place is not None  # candidates are known to the index
-        return _Ranked(scored.id, place, scored.row, scored.features, scored.score)
 
-    # --- reasons ---
-
-    def _make_match(
-        self, catalog: Catalog, candidates: Candidates, ranked: _Ranked, score: float, next_score: float
-    ) -> Match:
-        found = catalog.found
-        query = candidates.query
-        weights = candidates.weights
-        candidate = Candidate(ranked.place, found[ranked.place])
-        similarity_share = 0.0
-        if ranked.score > 0:
-            similarity_share = min(1.0, weights.similarity * ranked.features.similarity / ranked.score)
-        copies = [Candidate(place, found[place]) for place in ranked.copies]
-        return Match(
-            name=catalog.reach(candidate),
-            descriptor=candidate.descriptor,
-            score=round(score, 4),
-            words=self._explain_words(query, weights, ranked, 1 - similarity_share),
-            similarity_share=round(similarity_share, 3),
-            next_score=round(next_score, 4),
-            copies=tuple(map(catalog.reach, copies)),
-            excluded_words=tuple(query.spelling[word] for word in find_excluded(query, ranked.row)),
-        )
-
-    def _explain_words(self, query: Query, weights: Weights, ranked: _Ranked, share: float) -> tuple[FoundWord, ...]:
-        """Return the words that a skill has, and share out the part of the score that they brought."""
-        words = self._index.store.read_words([ranked.id])[ranked.id]
-        fields = find_fields(words, query.importance)
-        parts: dict[str, float] = {}
-        for word, field_name in fields.items():
-            weight = weights.long
-            if field_name in ("name", "description"):
-                weight += weights.short
-            parts[word] = weight * query.weigh(word)
-        total = sum(parts.values()) or 1.0
-        highest = weigh_rarity(1, len(self._index))
-        return tuple(
-            FoundWord(
-                word=query.spelling[word],
-                field=field_name,
-                rarity=round(min(1.0, query.rarity[word] / highest), 3),
-                share=round(share * parts[word] / total, 3),
-                corrected=word if word in query.corrected else "",
-            )
-            for word, field_name in fields.items()
-        )
+def _find_skills(ranking: Ranking, catalog: Catalog) -> list[_Result]:
+    """Return the skills of a catalog that were found. Another process may have indexed others."""
+    results: list[_Result] = []
+    for ranked in ranking.texts:
+        place = decode_place(ranked.entry.place or b"")
+        found = catalog.found.get(place)
+        if found is not None and is_searchable(found):
+            results.append(_Result(Candidate(place, found), ranked, []))
+    return results
 
 
-def _fold_copies(candidates: Sequence[_Ranked], wanted: int, catalog: Catalog) -> list[_Ranked]:
+def _fold_copies(results: Sequence[_Result], wanted: int) -> list[_Result]:
     """Return the best skills, each with the copies of it among those that come after.
 
     Copies are folded within a kind of source. A tenth of a copy, and all that is beyond the searched part, can say
     something else, so a project's copy must not hide the user's own skill. Of two folders of one kind, such as the
     user's, the skill of the first stands for its copies.
     """
-    found: list[_Ranked] = []
-    kinds: list[str] = []
-    for ranked in candidates[: 2 * wanted + 8]:
-        kind = Candidate(ranked.place, catalog.found[ranked.place]).descriptor.source
-        at = None
-        for index, each in enumerate(found):
-            if kinds[index] == kind and are_copies(each.row.pairs, ranked.row.pairs):
-                at = index
-                break
-        if at is None:
-            if len(found) < wanted:
-                found.append(ranked)
-                kinds.append(kind)
+    kept: list[_Result] = []
+    for result in results[: 2 * wanted + 8]:
+        first = next((each for each in kept if _is_copy(result, each)), None)
+        if first is None:
+            if len(kept) < wanted:
+                kept.append(result)
             continue
-        first = found[at]
-        if ranked.place.source < first.place.source:
-            copies = [first.place, *first.copies]
-            found[at] = replace(ranked, score=first.score, copies=copies)
+        if result.candidate.place.source < first.candidate.place.source:
+            first.copies.insert(0, first.candidate)
+            first.candidate = result.candidate
+            result.ranked.score = first.ranked.score
+            first.ranked = result.ranked
         else:
-            first.copies.append(ranked.place)
-    return found
+            first.copies.append(result.candidate)
+    return kept
 
 
-def _rate(found: Sequence[_Ranked], ranked: Sequence[_Ranked], candidates: Candidates) -> list[float]:
+def _is_copy(result: _Result, other: _Result) -> bool:
+    is_same_kind = result.candidate.descriptor.source == other.candidate.descriptor.source
+    return is_same_kind and result.ranked.is_copy_of(other.ranked)
+
+
+def _rate(results: Sequence[_Result], ranking: Ranking) -> list[float]:
     """Return how well each skill fits."""
-    if not found:
+    if not results:
         return []
-    best = found[0]
-    in_long = candidates.words.score_long([best.id])
-    best_fit = rate_fit(
-        coverage=min(1.0, in_long.get(best.id, 0.0) / candidates.possible),
-        similarity=best.features.similarity if candidates.weights.similarity else None,
-        score=best.score,
-        rival=_find_rival_score(best, ranked),
+    best = results[0].ranked
+    # A changed copy that comes right after the best skill doesn't make it less likely that the best one is right.
+    rivals = (each.score for each in ranking.texts if each is not best and not each.is_related_to(best))
+    best_fit = rate_fit(best, next(rivals, 0.0), has_similarity=ranking.weights.similarity > 0)
+    return [best_fit, *(rate_later_fit(best_fit, each.ranked.score, best.score) for each in results[1:])]
+
+
+def _make_match(
+    result: _Result, catalog: Catalog, ranking: Ranking, size: int, score: float, next_score: float
+) -> Match:
+    ranked = result.ranked
+    similarity_share = 0.0
+    if ranked.score > 0:
+        similarity_share = min(1.0, ranking.weights.similarity * ranked.similarity / ranked.score)
+    return Match(
+        name=catalog.reach(result.candidate),
+        descriptor=result.candidate.descriptor,
+        score=round(score, 4),
+        words=_explain_words(ranked, ranking, size, 1 - similarity_share),
+        similarity_share=round(similarity_share, 3),
+        next_score=round(next_score, 4),
+        copies=tuple(map(catalog.reach, result.copies)),
+        excluded_words=tuple(ranking.query.spelling[word] for word in ranked.excluded),
     )
-    return [best_fit, *(rate_later_fit(best_fit, each.score, best.score) for each in found[1:])]
 
 
-def _find_rival_score(best: _Ranked, ranked: Sequence[_Ranked]) -> float:
-    """Return the score of the next skill that says something else, 0 if there is none.
-
-    A changed copy that comes right after the best skill does not make it less likely that the best one is right.
-    """
-    for other in ranked:
-        is_same = other.id == best.id or other.place in best.copies
-        if not is_same and not are_related(best.row.pairs, other.row.pairs):
-            return other.score
-    return 0.0
+def _explain_words(ranked: Ranked, ranking: Ranking, size: int, share: float) -> tuple[FoundWord, ...]:
+    """Return the words that a skill has, and share out the part of the score that they brought."""
+    query = ranking.query
+    weights = ranking.weights
+    fields: dict[str, Field] = {}
+    parts: dict[str, float] = {}
+    words_of = {name: frozenset(getattr(ranked.entry, name).split()) for name in FIELDS}
+    for word in query.weights:
+        if word in ranked.counts:
+            fields[word] = next(name for name in FIELDS if word in words_of[name])
+            weight = weights.long
+            if word in ranked.card_counts:
+                weight += weights.short
+            if fields[word] == "name":
+                weight += weights.name
+            parts[word] = weight * query.weights[word]
+    total = sum(parts.values()) or 1.0
+    highest = weigh_rarity(1, size)
+    return tuple(
+        FoundWord(
+            word=query.spelling[word],
+            field=field,
+            rarity=round(min(1.0, query.rarity[word] / highest), 3),
+            share=round(share * parts[word] / total, 3),
+            corrected=word if word in query.corrected else "",
+        )
+        for word, field in fields.items()
+    )

@@ -7,25 +7,20 @@ pydantic and requests, and takes longer than a search. Nothing is downloaded.
 import importlib.util
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Optional
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import MissingExtraError
-from skillshelf.search._document import cut_exclusions
+from skillshelf.search._limits import MAX_COMPARED
 
 Array = Any
 """An array of NumPy, which is there with the extra `search` alone."""
 _TABLE = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-_MAX_CHARACTERS = 2_000
-"""Characters of a text that are compared. A description has at most 1,024 that are shown."""
 _BLOCK = 1_024
 """Vectors compared at once. For more, NumPy's BLAS starts threads, which takes 40 times as long on a busy machine."""
 _SCALE = 127
-_WORD_BORDER = re.compile(r"(?<=[a-z])(?=[A-Z])|[-_]")
 
 
 def is_similarity_installed() -> bool:
@@ -85,39 +80,45 @@ class Encoder:
         lengths: Array = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, 1e-9)
 
-    def pack(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vectors of texts in a byte for each dimension."""
-        import numpy as np
-
-        rows: Array = np.rint(self.encode(texts) * _SCALE).astype(np.int8)
-        return [row.tobytes() for row in rows]
-
 
 class Vectors:
-    """The vectors of a collection by id. Ids only grow."""
+    """The vectors of a collection by id, a byte for each dimension. New ids only grow."""
 
-    def __init__(self, encoder: Encoder, packed: Mapping[int, bytes]) -> None:
+    def __init__(self, encoder: Encoder, packed: Mapping[int, bytes | None]) -> None:
         import numpy as np
 
         self._encoder = encoder
-        self._ids: Array = np.fromiter(packed, np.int64, len(packed))
-        """Sorted. A vector that was removed is all zeros, and stays until the index is opened again."""
-        self._rows: Array = self._unpack(packed.values())
+        self.dimensions = encoder.dimensions
+        self._ids: Array = np.zeros(0, np.int64)
+        """Sorted. A vector that is missing or was removed is all zeros."""
+        self._rows: Array = np.zeros((0, self.dimensions), np.int8)
+        self.put(packed)
 
-    def _unpack(self, packed: Any) -> Array:
+    def pack(self, texts: Sequence[str]) -> list[bytes]:
+        """Return the vectors of texts."""
         import numpy as np
 
-        flat: Array = np.frombuffer(bytearray(b"".join(packed)), np.int8)
-        return flat.reshape(-1, self._encoder.dimensions)
+        rows: Array = np.rint(self._encoder.encode(texts) * _SCALE).astype(np.int8)
+        return [row.tobytes() for row in rows]
 
-    def add(self, packed: Mapping[int, bytes]) -> None:
+    def put(self, packed: Mapping[int, bytes | None]) -> None:
+        """Add vectors in the order of their ids, or replace those that are there."""
         import numpy as np
 
-        self._ids = np.concatenate([self._ids, np.fromiter(packed, np.int64, len(packed))])
-        self._rows = np.concatenate([self._rows, self._unpack(packed.values())])
+        blank = bytes(self.dimensions)
+        data = b"".join(row if row is not None and len(row) == len(blank) else blank for row in packed.values())
+        rows: Array = np.frombuffer(data, np.int8).reshape(-1, self.dimensions)
+        ids: Array = np.fromiter(packed, np.int64, len(packed))
+        last = self._ids[-1] if len(self._ids) else -1
+        is_new = ids > last
+        self._rows[np.searchsorted(self._ids, ids[~is_new])] = rows[~is_new]
+        self._ids = np.concatenate([self._ids, ids[is_new]])
+        self._rows = np.concatenate([self._rows, rows[is_new]])
 
     def remove(self, ids: Sequence[int]) -> None:
-        self._rows[self._find_rows(ids)] = 0
+        import numpy as np
+
+        self._rows[np.searchsorted(self._ids, ids)] = 0
 
     def compare(self, query: str) -> "Similarities":
         """Return how similar each text is to the query: 1 for the same direction, 0 for unrelated."""
@@ -129,16 +130,6 @@ class Vectors:
             block = self._rows[start : start + _BLOCK]
             values[start : start + len(block)] = block.astype(np.float32) @ vector
         return Similarities(self._ids, np.maximum(values, 0))
-
-    def _find_rows(self, ids: Sequence[int]) -> Array:
-        import numpy as np
-
-        return np.searchsorted(self._ids, ids)
-
-    @property
-    def size(self) -> int:
-        """Bytes in memory."""
-        return int(self._rows.nbytes + self._ids.nbytes)
 
 
 class Similarities:
@@ -165,12 +156,6 @@ class Similarities:
         return values
 
 
-def text_to_compare(skill: SkillDescriptor) -> str:
-    """Return a skill's name in words, and what its description says that it is for."""
-    name = _WORD_BORDER.sub(" ", skill.name)
-    return f"{name}. {cut_exclusions(skill.description)}"
-
-
 def _clean(text: str) -> str:
     """Return the part of a text that is compared. The tokenizer refuses half surrogates, and ends at a null."""
-    return text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
+    return text[:MAX_COMPARED].replace("\0", " ").encode("utf-8", "replace").decode()

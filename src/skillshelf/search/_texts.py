@@ -1,20 +1,14 @@
-"""The index for texts that are not skills, such as passages of documents. It is in memory."""
+"""The search for texts that are not skills, such as passages of documents. Its index is in memory."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from skillshelf.catalog import Place
 from skillshelf.locks import make_lock
-from skillshelf.search._candidates import Scored, find_candidates
-from skillshelf.search._document import are_copies, make_text_document
-from skillshelf.search._engine import EngineName, choose_engine
-from skillshelf.search._ranking import UNSPACED_WEIGHTS, WEIGHTS, is_unrelated, rate_later_fit
+from skillshelf.search._database import Database, NewEntry
+from skillshelf.search._document import make_text_document
+from skillshelf.search._ranking import MIN_SCORE, Ranked, rank_texts, rate_later_fit
 from skillshelf.search._similarity import load_encoder
-from skillshelf.search._store import NewSkill, Store
-
-_NO_PLACE = Place(0, "")
-"""Texts have ids and nothing else. A store has room for the place of a skill, too."""
 
 
 class SearchText(NamedTuple):
@@ -38,71 +32,45 @@ class TextMatch:
 class TextSearch:
     """Finds texts by words, word pairs and, with the extra `search`, similarity of meaning. Threads may share it."""
 
-    def __init__(self, *, with_similarity: bool = True, engine: EngineName | None = None) -> None:
-        """Raises MissingExtraError if there is no engine."""
+    def __init__(self, *, with_similarity: bool = True) -> None:
         encoder = load_encoder() if with_similarity else None
         self.has_similarity = encoder is not None
-        self._ids: set[int] = set()
         self._lock = make_lock()
-        self._store = Store(None, engine or choose_engine(), encoder)
-        self._store.load()
-        self._store.change((), ())
+        self._database = Database(None, encoder)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return self._database.size
 
     def change(self, *, removed: Sequence[int] = (), added: Iterable[SearchText] = ()) -> list[int]:
         """Take texts out by their ids, and add others. Return the ids of those added, in order."""
-        with self._lock:
-            inserted = [skill.id for skill in self._store.change(removed, map(_prepare, added))]
-            self._ids.difference_update(removed)
-            self._ids.update(inserted)
-            return inserted
+        entries = (NewEntry(make_text_document(each.title, each.text)) for each in added)
+        with self._lock, self._database.transaction():
+            return self._database.change(removed, {}, entries)
 
     def search(self, query: str, limit: int) -> list[TextMatch]:
         """Return the texts that fit a query, best first, without those that are far behind the best.
 
         Of texts that say almost the same, only the best is there.
         """
-        with self._lock:
-            if limit < 1 or not self._ids:
-                return []
-            candidates = find_candidates(
-                self._store,
-                query,
-                size=len(self._ids),
-                count=2 * limit + 8,
-                weights=WEIGHTS,
-                unspaced_weights=UNSPACED_WEIGHTS,
-                is_known=self._ids.__contains__,
-            )
-        if candidates is None:
+        if limit < 1:
             return []
-        best = max((scored.score for scored in candidates.scored), default=0.0)
+        with self._lock:
+            ranked = rank_texts(self._database, query, 2 * limit + 8).texts
         related = [
-            scored
-            for scored in candidates.scored
-            if not is_unrelated(scored.features) and rate_later_fit(1.0, scored.score, best)
+            each
+            for each in ranked
+            if not each.is_unrelated and rate_later_fit(1.0, each.score, ranked[0].score) >= MIN_SCORE
         ]
-        related.sort(key=lambda scored: (-scored.score, scored.id))
         return _fold_copies(related)[:limit]
 
 
-def _prepare(text: SearchText) -> NewSkill:
-    document = make_text_document(text.title, text.text)
-    return NewSkill(_NO_PLACE, 0, document, f"{text.title}. {text.text}")
-
-
-def _fold_copies(ranked: Sequence[Scored]) -> list[TextMatch]:
+def _fold_copies(ranked: Sequence[Ranked]) -> list[TextMatch]:
     """Return a match for each text, and the copies of it among those that come after."""
-    firsts: list[Scored] = []
-    copies: dict[int, list[int]] = {}
-    for scored in ranked:
-        for first in firsts:
-            if are_copies(first.row.pairs, scored.row.pairs):
-                copies[first.id].append(scored.id)
-                break
+    copies: dict[Ranked, list[int]] = {}
+    for each in ranked:
+        first = next((first for first in copies if each.is_copy_of(first)), None)
+        if first is None:
+            copies[each] = []
         else:
-            firsts.append(scored)
-            copies[scored.id] = []
-    return [TextMatch(first.id, round(first.score, 4), tuple(copies[first.id])) for first in firsts]
+            copies[first].append(each.id)
+    return [TextMatch(first.id, round(first.score, 4), tuple(ids)) for first, ids in copies.items()]

@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from skillshelf.search._limits import MAX_WORD
+
 _RUN = re.compile(r"[^\W_]+")
 _NO_RUN = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
@@ -22,8 +24,6 @@ _STOP_WORDS = frozenset(
     "a an and are as at be but by can do for from have how i in into is it its me my no not of on or our please so "
     "that the their them then there these this to use was we what when which will with would you your".split()
 )
-_LONGEST_WORD = 40
-"""A longer run is data, not a word: only its beginning is kept."""
 _PIECE = 200
 """Characters that are normalized at once. The time grows with the square of the accents that stand together."""
 _MAX_GROWTH = 3
@@ -132,7 +132,7 @@ def _is_one_word(run: str) -> bool:
 
 def cut_ending(word: str) -> str:
     """Return the part of an English word that its forms have in common."""
-    word = word[:_LONGEST_WORD]
+    word = word[:MAX_WORD]
     length = len(word)
     if length > 4 and word.endswith("ies"):
         return word[:-3] + "y"
