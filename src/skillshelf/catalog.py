@@ -14,8 +14,9 @@ from skillshelf.errors import SkillNotFoundError
 from skillshelf.files import count_shared_names
 from skillshelf.text import closest_names, skeleton
 
-_KEPT_CHANGES = 10
-"""How many generations back a catalog knows what changed."""
+_KEPT_GENERATIONS = 10
+"""How many generations back a catalog knows what changed, if that were few places each time."""
+_FEW_CHANGES = 100
 
 
 class Place(NamedTuple):
@@ -257,7 +258,9 @@ class Catalog(Mapping[str, SkillDescriptor]):
                 candidates.pop(name, None)
 
         delta = _compare(self._candidates, candidates, sorted(added), tuple(diagnostics))
-        latest = (*self._changes, frozenset(changes))[-_KEPT_CHANGES:]
+        latest: tuple[frozenset[Place], ...] = ()
+        if len(changes) <= _FEW_CHANGES:
+            latest = (*self._changes, frozenset(changes))[-_KEPT_GENERATIONS:]
         return Catalog(found, candidates, self.generation + 1, here=self._here, changes=latest), delta
 
     def _precedence(self, candidate: Candidate) -> tuple[int, bool, int, int, str]:
