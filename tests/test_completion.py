@@ -35,7 +35,7 @@ from skillshelf.repl._prompt import (
     list_workspace_files,
     rank_with_typos,
 )
-from skillshelf.slash import Command, Commands, Names, Suggestion, complete, skill_commands
+from skillshelf.slash import Command, Commands, NameIndex, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
 from skillshelf.tokens import estimate
 
@@ -157,13 +157,13 @@ def test_names_are_ranked_by_quality_of_match() -> None:
     """
     names = ["reform", "my-form", "formula", "form", "forms", "other"]
     about = ["", "", "", "", "", "A form."]
-    ranked = rank_with_typos("form", Names(names, names, about))
+    ranked = rank_with_typos("form", NameIndex(names, names, about))
     assert [names[at] for at in ranked] == ["form", "forms", "formula", "my-form", "reform", "other"]
 
 
 def test_typos_come_between_names_and_descriptions() -> None:
     """Short words may have one wrong letter, longer ones two. The beginning of a name is enough."""
-    names = Names(["invoice-run", "x", "inv"], ["invoice-run", "x", "inv"], ["", "Makes an invioce.", ""])
+    names = NameIndex(["invoice-run", "x", "inv"], ["invoice-run", "x", "inv"], ["", "Makes an invioce.", ""])
     assert rank_with_typos("invioce", names) == [0, 1]
     assert rank_with_typos("invcoi", names) == [0]
     assert rank_with_typos("inx", names) == [2, 0]

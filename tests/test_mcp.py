@@ -22,7 +22,7 @@ from skillshelf.mcp._prompts import join_arguments
 from skillshelf.mcp._skill_files import paginate_files
 from skillshelf.pages import PAGE_BYTES
 from skillshelf.slash import read_message
-from skillshelf.slash._messages import split_words
+from skillshelf.slash._skills import split_words
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run as conform
 

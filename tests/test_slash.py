@@ -27,7 +27,7 @@ from skillshelf.slash import (
     read_message,
     skill_commands,
 )
-from skillshelf.slash._messages import fill_placeholders, split_words
+from skillshelf.slash._skills import fill_placeholders, split_words
 
 Calls = list[tuple[str, str]]
 

@@ -27,7 +27,7 @@ READERS = {
         "from skillshelf.slash import read_message\n"
         "def read(text): read_message('Apply Skill \"x\"\\n\\n<skill_instructions>\\n' + text)"
     ),
-    "arguments": "from skillshelf.slash._messages import split_words as read",
+    "arguments": "from skillshelf.slash._skills import split_words as read",
 }
 TOKENS = ["a-", "a-a1", "key-", "bearer ", "token ", '"a', "a://", "!`"]
 TOKENS += ["\n</skill_instructions>\n\nx\n<skill_references>\n\n</skill_references>\n\n<skill_arguments>\n"]

@@ -14,7 +14,7 @@ from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefres
 from skillshelf.mcp._resources import FILE_TEMPLATE, SKILL_TEMPLATE
 from skillshelf.mcp._skill_files import is_for_model, is_for_user, list_files, paginate_skills
 from skillshelf.shelf import Shelf
-from skillshelf.slash import Names, apply_message, rank
+from skillshelf.slash import NameIndex, apply_message, rank
 from skillshelf.turn import Turn
 
 _ONLY_ARGUMENT = "arguments"
@@ -160,7 +160,7 @@ class Completions:
         skills = [skill for skill in self._shelf.catalog.values() if is_for_model(skill)]
         names = [skill.name for skill in skills]
         descriptions = [skill.description for skill in skills]
-        return [names[index] for index in rank(typed, Names(names, names, descriptions), len(names))]
+        return [names[index] for index in rank(typed, NameIndex(names, names, descriptions), len(names))]
 
     def _complete_path(self, name: str, typed: str) -> list[str]:
         skill = self._shelf.catalog.get(name)
@@ -171,5 +171,5 @@ class Completions:
 
 def _rank_paths(paths: Sequence[str], typed: str) -> list[str]:
     file_names = [path.rpartition("/")[2] for path in paths]
-    names = Names(file_names, paths, [""] * len(paths))
+    names = NameIndex(file_names, paths, [""] * len(paths))
     return [paths[index] for index in rank(typed, names, len(paths))]

@@ -14,7 +14,7 @@ from rapidfuzz.distance import OSA
 
 from skillshelf.files import is_at_or_inside
 from skillshelf.rendering import truncate_cells
-from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, Names, Suggestion, complete, rank
+from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, NameIndex, Suggestion, complete, rank
 from skillshelf.text import clean_line
 
 _MAX_LABEL_CELLS = 40
@@ -113,7 +113,7 @@ def _list_typable_names(place: str, top: str) -> Iterator[str]:
         return
 
 
-def rank_with_typos(query: str, names: Names, limit: int = MAX_SUGGESTIONS) -> list[int]:
+def rank_with_typos(query: str, names: NameIndex, limit: int = MAX_SUGGESTIONS) -> list[int]:
     """Return the indexes of the names that fit a query: as spelled, then with typos, then by description."""
     return rank(query, names, limit, _count_typos)
 

@@ -12,9 +12,16 @@ from skillshelf.slash._commands import (
     parse_command,
 )
 from skillshelf.slash._completion import ListFiles, complete
-from skillshelf.slash._messages import AppliedSkill, apply_message, read_message
-from skillshelf.slash._ranking import MAX_SUGGESTIONS, Names, rank
-from skillshelf.slash._skills import SKILL_PREFIX, Invocation, parse_invocation, skill_commands
+from skillshelf.slash._ranking import MAX_SUGGESTIONS, NameIndex, rank
+from skillshelf.slash._skills import (
+    SKILL_PREFIX,
+    AppliedSkill,
+    Invocation,
+    apply_message,
+    parse_invocation,
+    read_message,
+    skill_commands,
+)
 
 __all__ = [
     "ENTRY_POINTS",
@@ -26,7 +33,7 @@ __all__ = [
     "Commands",
     "Invocation",
     "ListFiles",
-    "Names",
+    "NameIndex",
     "Register",
     "SlashMessage",
     "Suggestion",

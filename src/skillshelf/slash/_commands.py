@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from skillshelf.errors import SettingsError
-from skillshelf.slash._ranking import Names, Rank, rank
+from skillshelf.slash._ranking import NameIndex, Rank, rank
 from skillshelf.text import clean_line, closest_names, truncate
 
 FaceT = TypeVar("FaceT")
@@ -183,20 +183,20 @@ class CommandTable(Generic[FaceT]):
                     self.entries[spelling] = RegisteredCommand(spelling, group.prefix, group.owner, command)
 
         self.prefixes = sorted({group.prefix for group in groups} | {""}, key=len, reverse=True)
-        self._scopes: dict[str, tuple[list[RegisteredCommand[FaceT]], Names]] = {}
+        self._scopes: dict[str, tuple[list[RegisteredCommand[FaceT]], NameIndex]] = {}
 
     def find_scope(self, typed: str) -> str:
         """Return the longest prefix that the text begins with."""
         return next(prefix for prefix in self.prefixes if typed.startswith(prefix))
 
-    def list_scope(self, scope: str) -> tuple[list[RegisteredCommand[FaceT]], Names]:
+    def list_scope(self, scope: str) -> tuple[list[RegisteredCommand[FaceT]], NameIndex]:
         """Return the commands of a prefix, and their names ready for ranking. The empty prefix has all commands."""
         if scope not in self._scopes:
             entries = [entry for entry in self.entries.values() if entry.prefix == scope or not scope]
             names = [entry.command.name for entry in entries]
             spellings = [entry.spelling.removeprefix(scope) for entry in entries]
             summaries = [entry.command.summary for entry in entries]
-            self._scopes[scope] = entries, Names(names, spellings, summaries)
+            self._scopes[scope] = entries, NameIndex(names, spellings, summaries)
         return self._scopes[scope]
 
     def resolve(self, typed: str) -> ResolvedCommand[FaceT] | None:

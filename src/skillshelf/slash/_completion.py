@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from skillshelf.slash._commands import Commands, FaceT, RegisteredCommand, Suggestion, parse_command
-from skillshelf.slash._ranking import MAX_SUGGESTIONS, Names
+from skillshelf.slash._ranking import MAX_SUGGESTIONS, NameIndex
 
 ListFiles = Callable[[str], Sequence[str]]
 """Returns the paths that match a typed one, relative to the workspace; a folder ends in a slash."""
@@ -116,7 +116,7 @@ def _place(choice: Suggestion, word: str) -> Suggestion:
 
 # While the user types one argument, the choices stay the same.
 @lru_cache(maxsize=4)
-def _prepare_names(choices: tuple[Suggestion, ...]) -> Names:
+def _prepare_names(choices: tuple[Suggestion, ...]) -> NameIndex:
     labels = [choice.label or choice.text for choice in choices]
     names = [label.rpartition("/")[2] or label for label in labels]
-    return Names(names, labels, [choice.meta for choice in choices])
+    return NameIndex(names, labels, [choice.meta for choice in choices])

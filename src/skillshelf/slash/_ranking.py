@@ -19,7 +19,7 @@ _TO_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "\n\t“”‘’�
 
 FindNear = Callable[[str, Sequence[str]], Mapping[int, int]]
 """Returns the texts that begin almost like a query: the number of typos by index."""
-Rank = Callable[[str, "Names"], list[int]]
+Rank = Callable[[str, "NameIndex"], list[int]]
 """Returns the indexes of the names that fit a query, best first."""
 
 
@@ -36,7 +36,7 @@ class _Tier(IntEnum):
     DESCRIBED_MISSPELLED = 70
 
 
-class Names:
+class NameIndex:
     """The names to rank, prepared once for many keys."""
 
     def __init__(self, names: Sequence[str], spellings: Sequence[str], summaries: Sequence[str]) -> None:
@@ -77,7 +77,7 @@ def _join_words(name: str, summary: str) -> str:
     return f" {name} {summary[:MAX_DESCRIPTION].lower()}".translate(_TO_SPACES)
 
 
-def rank(query: str, names: Names, limit: int = MAX_SUGGESTIONS, find_near: FindNear | None = None) -> list[int]:
+def rank(query: str, names: NameIndex, limit: int = MAX_SUGGESTIONS, find_near: FindNear | None = None) -> list[int]:
     """Return the indexes of the names that fit a query, best first. An empty query fits all, in their own order."""
     if len(query) > _MAX_QUERY:
         return []
@@ -99,7 +99,7 @@ def rank(query: str, names: Names, limit: int = MAX_SUGGESTIONS, find_near: Find
     return sorted(tiers, key=order)[:limit]
 
 
-def _rank_by_name(wanted: str, names: Names) -> dict[int, int]:
+def _rank_by_name(wanted: str, names: NameIndex) -> dict[int, int]:
     tiers: dict[int, int] = {}
     for index, (name, spelling) in enumerate(zip(names.names, names.spellings, strict=True)):
         position = name.find(wanted)
@@ -116,14 +116,14 @@ def _rank_by_name(wanted: str, names: Names) -> dict[int, int]:
     return tiers
 
 
-def _add_misspelled(wanted: str, names: Names, tiers: dict[int, int], find_near: FindNear) -> None:
+def _add_misspelled(wanted: str, names: NameIndex, tiers: dict[int, int], find_near: FindNear) -> None:
     texts, owners = names.word_starts
     for position, typos in find_near(wanted, texts).items():
         index = owners[position]
         tiers[index] = min(_Tier.MISSPELLED + typos, tiers.get(index, _Tier.DESCRIBED))
 
 
-def _add_described(wanted: str, names: Names, tiers: dict[int, int], find_near: FindNear | None) -> None:
+def _add_described(wanted: str, names: NameIndex, tiers: dict[int, int], find_near: FindNear | None) -> None:
     """Add names that have every word of the query in their name or description, or, failing that, almost have them."""
     words = _WORD.findall(wanted)
     for index in _find_with_words([[word] for word in words], names.texts):
