@@ -180,7 +180,7 @@ def test_the_worst_of_several_conditions_counts() -> None:
 def test_a_skill_is_judged_host_by_host(write: Callable[..., Path], run: Run) -> None:
     """Each verdict has a reason and a fix. The exit code says that some host does not load the skill as written."""
     write(".claude/skills/pdf", "Use when: asked about PDF files.")
-    code, output, _ = run("check", "--hosts")
+    code, output, _ = run("check", "--hosts", ".")
     lines = output.splitlines()
     assert code == 1
     assert lines[0] == ".claude/skills/pdf/SKILL.md"
@@ -193,7 +193,7 @@ def test_skills_that_load_everywhere_are_counted(write: Callable[..., Path], run
     """They are not listed one by one."""
     write(".claude/skills/pdf")
     write(".claude/skills/csv")
-    assert run("check", "--hosts") == (0, "2 skills checked: 2 loaded as written by every host\n", "")
+    assert run("check", "--hosts", ".") == (0, "2 skills checked: 2 loaded as written by every host\n", "")
 
 
 def test_the_place_and_name_of_the_file_count(tmp_path: Path, write: Callable[..., Path], run: Run) -> None:
@@ -266,7 +266,7 @@ def test_a_linked_folder_is_judged_from_above(tmp_path: Path, write: Callable[..
     assert run("check", "--hosts", ".claude/skills")[1].endswith(
         "3 skills checked: 1 loaded as written by every host\n"
     )
-    assert run("check", "--hosts")[1].endswith("5 skills checked: 3 loaded as written by every host\n")
+    assert run("check", "--hosts", ".")[1].endswith("5 skills checked: 3 loaded as written by every host\n")
 
 
 def test_wrong_usage_of_hosts_is_refused(write: Callable[..., Path], run: Run) -> None:

@@ -259,7 +259,7 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     assert (code, out.splitlines()[0]) == (1, "sql is off.")
     assert "you turned it off (`skillshelf set sql auto` turns it on)" in out
     assert "as you chose (`skillshelf set pdf auto` shows its description)" in run("why", "pdf")[1]
-    assert "<skill_names>pdf</skill_names>" in run("listing")[1]
+    assert "<skill_names>pdf</skill_names>" in run("show", "--prompt")[1]
     assert "sql" not in run("search", "review queries")[1]
     hidden = (
         1,

@@ -37,39 +37,21 @@ def without_bundled_skills(output: str) -> list[str]:
 
 
 def test_help_explains_the_program(run: Run) -> None:
-    """It names every command, shows how to start, and explains the exit codes."""
+    """It names every command in its group, shows how to start, and explains the exit codes."""
     code, out, err = run("--help")
     assert (code, err) == (0, "")
-    # Not a snapshot: Python 3.13 prints options differently.
-    assert [line.split(None, 1) for line in out.splitlines() if re.match("    [a-z]", line)] == snapshot(
-        [
-            ["demo", "watch a skill at work: a scripted conversation, without a key"],
-            ["list", "list the skills on the shelf"],
-            ["show", "show a skill or one of its references"],
-            ["search", "find the skills that fit a task"],
-            ["overlap", "list the skills that compete for the same requests"],
-            ["check", "check skills against the format, and their references"],
-            ["map", "show which skills of this repository other agents see"],
-            ["listing", "print the section that goes into the system prompt"],
-            ["cost", "show how many tokens each skill costs"],
-            ["why", "explain why a skill is on the shelf, or is not"],
-            ["set", "choose how much the model sees of a skill, or switch it off"],
-            ["new", "create a skill"],
-            ["trust", "review the skills of a workspace and decide which the agent may use"],
-            ["chat", "talk to an agent that uses your skills"],
-            ["eval", "run skills on test cases and measure their effect and their cost"],
-            ["serve", "serve the skills to other programs over MCP"],
-            ["doctor", "explain how skillshelf is set up here, and what is missing"],
-            ["completion", "print a script for the completion of your shell"],
-        ]
-    )
+    groups = re.findall(r"^(look|write|use|help):\n((?:  \w+ +.*\n)+)", out, re.M)
+    assert {title: [line.split()[0] for line in lines.splitlines()] for title, lines in groups} == {
+        "look": ["list", "show", "search", "why", "cost"],
+        "write": ["new", "check", "eval"],
+        "use": ["chat", "serve", "trust", "set"],
+        "help": ["demo", "doctor", "completion"],
+    }
     assert "examples:\n  skillshelf new pdf-forms " in out
     assert out.endswith("Exit codes: 0 success, 1 problems found, 2 wrong use.\n")
 
 
-@pytest.mark.parametrize(
-    "command", ["list", "show", "search", "overlap", "check", "listing", "cost", "why", "new", "trust", "chat"]
-)
+@pytest.mark.parametrize("command", ["list", "show", "search", "check", "cost", "why", "new", "trust", "chat"])
 def test_help_explains_each_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""
     code, out, _ = run(command, "--help")
@@ -92,7 +74,7 @@ def test_version_prints_the_version_of_the_package(run: Run) -> None:
         ("check", "--ignore", "no-such-code"),
         ("new", "a", "--in", "b", "--code", "c"),
         ("list", "-C", "nowhere"),
-        ("listing", "--budget", "many"),
+        ("show", "--prompt", "--budget", "many"),
     ],
 )
 def test_wrong_usage_exits_with_two(run: Run, arguments: tuple[str, ...]) -> None:
@@ -264,24 +246,34 @@ def test_show_as_json_has_the_descriptor_and_the_instructions(run: Run, shelf: P
 # -- listing and cost -------------------------------------------------------------------------------------------------
 
 
-def test_listing_prints_exactly_what_the_model_sees(run: Run, shelf: Path) -> None:
+def test_show_prompt_prints_exactly_what_the_model_sees(run: Run, shelf: Path) -> None:
     """Nothing else is in the pipe."""
     expected = skillshelf.Shelf.open(shelf)
-    assert run("listing") == (0, expected.listing().text, "")
-    assert run("listing", "--disclosure", "catalog") == (0, expected.listing("catalog").text, "")
-    assert run("listing", "--budget", "150") == (0, expected.listing(budget=150).text, "")
+    assert run("show", "--prompt") == (0, expected.listing().text, "")
+    assert run("show", "--prompt", "--disclosure", "catalog") == (0, expected.listing("catalog").text, "")
+    assert run("show", "--prompt", "--budget", "150") == (0, expected.listing(budget=150).text, "")
 
 
-def test_listing_can_use_the_rendering_of_the_format(run: Run, shelf: Path) -> None:
-    """The output matches the reference library, without skills that are not for the model."""
-    out = run("listing", "--format", "xml")[1]
-    assert out.startswith("<available_skills>\n<skill>\n<name>\n")
-    assert "<name>\npdf\n</name>" in out
-    assert "secret" not in out
+def test_show_prompt_with_a_name_prints_its_entry_alone(run: Run, shelf: Path) -> None:
+    _, out, _ = run("show", "--prompt", "pdf")
+    assert out.startswith('<skill name="pdf" ')
+    assert out in skillshelf.Shelf.open(shelf).listing().text
+    assert out.count("<skill ") == 1
+    assert run("show", "--prompt", "secret")[0::2] == (
+        1,
+        "skillshelf: The listing leaves out 'secret'. `skillshelf why secret` says why.\n",
+    )
 
 
-def test_listing_as_json_has_text_tokens_and_omissions(run: Run, shelf: Path) -> None:
-    read = json.loads(run("listing", "--json", "--budget", "150")[1])
+@pytest.mark.parametrize("arguments", [(), ("pdf", "--budget", "9"), ("pdf", "forms.md", "--prompt")])
+def test_show_refuses_what_means_nothing(run: Run, shelf: Path, arguments: tuple[str, ...]) -> None:
+    code, out, err = run("show", *arguments)
+    assert (code, out) == (2, "")
+    assert "--prompt" in err
+
+
+def test_the_prompt_as_json_has_text_tokens_and_omissions(run: Run, shelf: Path) -> None:
+    read = json.loads(run("show", "--prompt", "--json", "--budget", "150")[1])
     assert read["tokens"] <= 150
     assert read["shortened"]
 
@@ -319,7 +311,7 @@ def test_cost_and_listing_follow_the_settings(
     monkeypatch.setenv("SKILLSHELF_BUDGET", "300")
     read = json.loads(run("cost", "--json")[1])
     assert 200 < read["listing_tokens"] <= 300
-    assert read["listing_tokens"] == json.loads(run("listing", "--json")[1])["tokens"]
+    assert read["listing_tokens"] == json.loads(run("show", "--prompt", "--json")[1])["tokens"]
     assert ["the listing has a budget of 300" in warning for warning in read["warnings"]] == [True]
 
     monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "full")

@@ -61,7 +61,7 @@ def complete(run: Run, tmp_path: Path) -> Complete:
         ("skillshelf ch", {"check", "chat"}),
         ("skillshelf completion ", {"bash", "zsh", "fish"}),
         ("skillshelf check --form", {"--format"}),
-        ("skillshelf check --format ", {"text", "json", "sarif", "github"}),
+        ("skillshelf check --format ", {"text", "sarif", "github"}),
         ("skillshelf eval ", {"run", "list", "compare", "view", "judge-check", "worker"}),
         ("skillshelf eval run --base", {"--baseline", "--base-url"}),
         ("skillshelf eval list --base", set()),
@@ -97,7 +97,7 @@ def test_a_skills_name_is_never_executed(complete: Complete, write: Write, tmp_p
 def test_the_script_is_valid(run: Run, tmp_path: Path, shell: str) -> None:
     code, script, stderr = run("completion", shell)
     assert (code, stderr) == (0, "")
-    for word in ("doctor", "trust-workspace", "baseline"):
+    for word in ("doctor", "trust-workspace", "overlap"):
         assert word in script
     program = shutil.which(shell)
     if program is None:

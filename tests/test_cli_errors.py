@@ -20,11 +20,11 @@ Run = Callable[..., tuple[int, str, str]]
         (("lst",), 2, "wrong-use"),
         (("list", "--nonsense"), 2, "wrong-use"),
         (("search",), 2, "wrong-use"),
-        (("listing", "--budget", "many"), 2, "wrong-use"),
-        (("listing", "--format", "xml"), 2, "wrong-use"),
+        (("show", "--prompt", "--budget", "many"), 2, "settings"),
         (("check", "--format", "sarif"), 2, "wrong-use"),
         (("check", "--hosts"), 2, "no-skills"),
-        (("map",), 2, "no-skills"),
+        (("check", "--hosts", "."), 2, "no-skills"),
+        (("check", "--overlap", "nowhere"), 2, "wrong-use"),
         (("completion", "bash"), 2, "wrong-use"),
         (("list", "-C", "nowhere"), 2, "source"),
         (("-C", "nowhere"), 2, "source"),
@@ -59,11 +59,6 @@ def test_an_unknown_skill_comes_with_the_closest_names(run: Run, write: Callable
     error = json.loads(run("show", "pdf-form", "--json")[1])["error"]
     assert error["closest"] == ["pdf-forms"]
     assert error["hint"].startswith("Did you mean 'pdf-forms'?")
-
-
-def test_check_with_the_format_json_reports_errors_as_json(run: Run) -> None:
-    """`--format json` is another way to write --json."""
-    assert json.loads(run("check", "--hosts", "--format", "json")[1])["error"]["code"] == "no-skills"
 
 
 def test_a_chat_that_cannot_start_ends_its_stream_with_an_error_event(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Test `skillshelf overlap`: which skills take requests from each other."""
+"""Test `skillshelf check --overlap`: which skills take requests from each other."""
 
 import json
 from collections.abc import Callable
@@ -26,14 +26,14 @@ def shelf(write: Write) -> None:
 
 
 def read_overlaps(run: Run, *arguments: str) -> list[dict[str, Any]]:
-    overlaps: list[dict[str, Any]] = json.loads(run("overlap", "--json", *arguments)[1])["overlaps"]
+    overlaps: list[dict[str, Any]] = json.loads(run("check", "--overlap", "--json", *arguments)[1])["overlaps"]
     return overlaps
 
 
 @pytest.mark.usefixtures("shelf")
 def test_overlap_names_the_phrases_that_another_skill_takes(run: Run) -> None:
     """A skill that nothing competes with is not there."""
-    code, out, _ = run("overlap")
+    code, out, _ = run("check", "--overlap")
     assert code == 0
     assert "1. review-feedback takes 1 phrase from review-comments" in out
     assert "quoted request  address review feedback" in out
@@ -44,14 +44,14 @@ def test_overlap_names_the_phrases_that_another_skill_takes(run: Run) -> None:
 @pytest.mark.usefixtures("shelf")
 def test_overlap_says_where_its_phrases_come_from(run: Run) -> None:
     """The bundled skill has some, too."""
-    out = run("overlap")[1]
+    out = run("check", "--overlap")[1]
     assert "Searched for the phrases of 4 skills: " in out
     assert " quoted requests, " in out
 
 
 def test_overlap_reports_skills_that_can_be_told_apart(run: Run, write: Write) -> None:
     write("skills/piano", "Tune the strings of a grand piano.")
-    code, out, _ = run("overlap")
+    code, out, _ = run("check", "--overlap")
     assert (code, out.splitlines()[0]) == (
         0,
         "No overlap: the skills on the shelf can be told apart from the others by every phrase.",
@@ -59,15 +59,13 @@ def test_overlap_reports_skills_that_can_be_told_apart(run: Run, write: Write) -
 
 
 def test_overlap_puts_the_worst_pair_first(run: Run, write: Write) -> None:
-    """More phrases taken is worse, and the limit cuts the rest."""
+    """More phrases taken is worse."""
     for topic, phrases in (("piano", ["tune a piano"]), ("violin", ["restring a violin", "varnish a violin"])):
         quoted = ", ".join(f'"{phrase}"' for phrase in phrases)
         write(f"skills/{topic}-care", f"Instruments. Use for {quoted}.", "Be careful.\n")
         write(f"skills/{topic}-work", f"{' and '.join(phrases)} for {quoted}.", f"{'. '.join(phrases)}.\n")
     overlaps = read_overlaps(run)
     assert [overlap["names"][0] for overlap in overlaps[:2]] == ["violin-care", "piano-care"]
-    assert read_overlaps(run, "--limit", "1") == overlaps[:1]
-    assert "1 more pair: --limit 2 shows all." in run("overlap", "--limit", "1")[1]
 
 
 def test_overlap_reports_copies_first(run: Run, write: Write) -> None:
@@ -76,7 +74,7 @@ def test_overlap_reports_copies_first(run: Run, write: Write) -> None:
     write("skills/ledger-two", "Check the ledger of a company.", body)
     [overlap] = read_overlaps(run)
     assert overlap["are_copies"]
-    assert "1. ledger and ledger-two are copies" in run("overlap")[1]
+    assert "1. ledger and ledger-two are copies" in run("check", "--overlap")[1]
 
 
 def test_a_sentence_that_sends_requests_to_another_skill_is_not_contested(run: Run, write: Write) -> None:
@@ -112,7 +110,7 @@ def test_overlap_of_a_draft_shows_what_it_would_take(run: Run, write: Write, tmp
 def test_overlap_of_a_draft_names_the_skill_that_answers_its_requests_today(run: Run, write: Write) -> None:
     """The draft would come first for them, however well the other skill does without it."""
     draft = write("../draft/strings", 'Tune piano strings. Use for "tune piano strings".', "Tune piano strings.\n")
-    code, out, _ = run("overlap", str(draft))
+    code, out, _ = run("check", "--overlap", str(draft))
     assert code == 0
     assert "1. strings would take 1 phrase from piano" in out
     [overlap] = read_overlaps(run, str(draft))
@@ -123,7 +121,7 @@ def test_overlap_of_a_draft_names_the_skill_that_answers_its_requests_today(run:
 def test_overlap_of_a_skill_on_the_shelf_names_the_skill_that_would_answer_without_it(run: Run, write: Write) -> None:
     """It is the same whether a new skill is still a draft elsewhere or is in the workspace already."""
     new = write("skills/strings", 'Tune piano strings. Use for "tune piano strings".', "Tune piano strings.\n")
-    assert "1. without strings, piano would answer 1 phrase of it" in run("overlap", str(new))[1]
+    assert "1. without strings, piano would answer 1 phrase of it" in run("check", "--overlap", str(new))[1]
     [overlap] = read_overlaps(run, str(new))
     assert [phrase["new"] for phrase in overlap["phrases"]] == [True]
 
@@ -138,17 +136,20 @@ def test_overlap_of_a_skill_on_the_shelf_is_limited_to_it(run: Run) -> None:
 @pytest.mark.usefixtures("shelf")
 def test_overlap_says_that_a_drafts_name_is_taken(run: Run, write: Write) -> None:
     draft = write("../draft/piano", "Move a piano to another house.")
-    assert "skills/piano/SKILL.md has the name 'piano' already" in run("overlap", str(draft))[1]
+    assert "skills/piano/SKILL.md has the name 'piano' already" in run("check", "--overlap", str(draft))[1]
 
 
 def test_overlap_of_a_skill_without_phrases_says_so(run: Run, write: Write) -> None:
-    assert "the description of vague says too little" in run("overlap", str(write("../draft/vague", "Helps.")))[1]
+    assert (
+        "the description of vague says too little"
+        in run("check", "--overlap", str(write("../draft/vague", "Helps.")))[1]
+    )
 
 
 @pytest.mark.parametrize("path", ["nowhere", "empty"])
 def test_overlap_of_a_path_without_a_skill_is_refused(run: Run, tmp_path: Path, path: str) -> None:
     (tmp_path / "empty").mkdir()
-    code, out, err = run("overlap", path)
+    code, out, err = run("check", "--overlap", path)
     assert (code, out) == (2, "")
     assert f"There is no skill at '{path}'." in err
 
@@ -158,7 +159,7 @@ def test_a_hidden_skill_competes_with_no_other(run: Run, write: Write) -> None:
     hidden = write("skills/tuner", "Tune the strings of a grand piano.")
     hidden.write_text(hidden.read_text().replace("description", "disclosure: manual\ndescription"))
     assert read_overlaps(run) == []
-    assert "its disclosure is manual" in run("overlap", "skills/tuner")[1]
+    assert "its disclosure is manual" in run("check", "--overlap", "skills/tuner")[1]
 
 
 def test_phrases_are_quoted_requests_and_sentences_without_exclusions() -> None:

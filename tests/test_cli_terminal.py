@@ -67,15 +67,14 @@ COMMANDS = [
     ("search", "does", "over"),
     ("search", HOSTILE),
     ("search", "--explain", "does", "over", HOSTILE),
-    ("overlap",),
-    ("overlap", HOSTILE),
+    ("check", "--overlap"),
+    ("check", "--overlap", HOSTILE),
     ("check",),
     ("check", "--format", "github"),
     ("check", "--json"),
     ("check", HOSTILE),
     ("check", "--ignore", HOSTILE),
-    ("listing",),
-    ("listing", "--format", "xml"),
+    ("show", "--prompt"),
     ("cost",),
     ("why", "tame"),
     ("why", HOSTILE),
@@ -128,11 +127,10 @@ def test_a_description_cannot_add_lines(write: Callable[..., Path], tmp_path: Pa
 
 
 def test_only_a_terminal_gets_colours(write: Callable[..., Path], tmp_path: Path) -> None:
-    """A pipe, NO_COLOR, --no-color and a dumb terminal have none."""
+    """A pipe, NO_COLOR and a dumb terminal have none."""
     write("pdf")
     assert "\x1b[36m" in run_on_terminal("list", cwd=tmp_path)
     assert "\x1b[36m" not in run_on_terminal("list", cwd=tmp_path, NO_COLOR="1")
-    assert "\x1b[36m" not in run_on_terminal("list", "--no-color", cwd=tmp_path)
     assert "\x1b[" not in run_on_terminal("list", cwd=tmp_path, TERM="dumb")
     assert "\x1b[" not in run_in_pipe("list", cwd=tmp_path).stdout
 
@@ -165,7 +163,9 @@ def test_bars_show_the_length_of_instructions(write: Callable[..., Path], tmp_pa
 def test_the_listing_on_a_terminal_is_followed_by_its_cost(write: Callable[..., Path], tmp_path: Path) -> None:
     """The cost is on stderr, so a pipe carries only the section."""
     write("pdf")
-    assert re.search(r"\n[\d,]+ tokens in every call; \d+ skills in full\n$", run_on_terminal("listing", cwd=tmp_path))
+    assert re.search(
+        r"\n[\d,]+ tokens in every call; \d+ skills in full\n$", run_on_terminal("show", "--prompt", cwd=tmp_path)
+    )
 
 
 def test_the_process_returns_the_exit_code_of_the_command(write: Callable[..., Path], tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_pipe_needs_no_rich(write: Callable[..., Path], tmp_path: Path) -> Non
         "import sys; from skillshelf.cli import main; code = main(sys.argv[1:]);"
         "sys.exit(code or any(name in sys.modules for name in ('rich', 'markdown_it', 'difflib')))"
     )
-    for arguments in (("list",), ("show", "pdf"), ("listing",)):
+    for arguments in (("list",), ("show", "pdf"), ("show", "--prompt")):
         completed = subprocess.run(
             [sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, check=False
         )

@@ -43,7 +43,14 @@ def test_every_command_finds_the_skills_of_the_repository(
     run: Run, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(package)
-    for command in (["list"], ["show", "deploy"], ["search", "deploy"], ["why", "deploy"], ["cost"], ["listing"]):
+    for command in (
+        ["list"],
+        ["show", "deploy"],
+        ["search", "deploy"],
+        ["why", "deploy"],
+        ["cost"],
+        ["show", "--prompt"],
+    ):
         code, out, err = run(*command)
         assert (code, err) == (0, ""), command
         assert "deploy" in out, command

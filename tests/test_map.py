@@ -1,4 +1,4 @@
-"""Test `skillshelf map`: which skills of a repository other agents see, from the records, and what to change."""
+"""Test `skillshelf check --hosts`: which skills of a repository other agents see, and what to change."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def read_map(run: Run, *options: str) -> dict[str, Any]:
-    _, output, errors = run("map", "--json", *options)
+    _, output, errors = run("check", "--hosts", "--json", *options)
     assert errors == ""
     result: dict[str, Any] = json.loads(output)
     return result
@@ -85,9 +85,9 @@ def test_commands_name_the_folder_that_they_are_for(
 ) -> None:
     write(".agents/skills/pdf")
     (repository / "src").mkdir()
-    assert "What to change\n" in run("map", "--host", "claude-code")[1]
+    assert "What to change\n" in run("check", "--hosts", "--host", "claude-code")[1]
     monkeypatch.chdir(repository / "src")
-    assert "What to change, with commands for ..\n" in run("map", "--host", "claude-code")[1]
+    assert "What to change, with commands for ..\n" in run("check", "--hosts", "--host", "claude-code")[1]
 
 
 def test_a_library_sees_a_skill_wherever_it_is(repository: Path, write: Write, run: Run) -> None:
@@ -201,7 +201,7 @@ def test_the_text_of_a_skill_counts_as_well_as_its_place(repository: Path, write
 def test_the_table_fits_eighty_columns(repository: Path, write: Write, run: Run) -> None:
     write(".agents/skills/report-maker")
     write(".skillshelf/skills/pdf")
-    code, output, _ = run("map")
+    code, output, _ = run("check", "--hosts")
     assert code == 1
     tables = [line for line in output.splitlines() if line.startswith(("skill ", "report", "pdf "))]
     assert max(map(len, tables)) <= 80
@@ -211,21 +211,19 @@ def test_the_table_fits_eighty_columns(repository: Path, write: Write, run: Run)
 
 
 def test_many_skills_that_look_the_same_share_a_line(repository: Path, write: Write, run: Run) -> None:
-    """With --all, each has its own."""
     for number in range(200):
         write(f".agents/skills/skill-{number}")
     write(".agents/skills/broken", "Use when: asked.")
-    lines = run("map")[1].splitlines()
+    lines = run("check", "--hosts")[1].splitlines()
     assert len(lines) < 30
     assert any(line.startswith("200 skills ") for line in lines)
     assert any(line.startswith("broken ") for line in lines)
-    assert len(run("map", "--all")[1].splitlines()) > 200
 
 
 def test_many_folders_that_look_the_same_share_a_table(repository: Path, write: Write, run: Run) -> None:
     for number in range(100):
         write(f"packages/{number}/.agents/skills/skill-{number}")
-    output = run("map")[1]
+    output = run("check", "--hosts")[1]
     assert "packages/0/.agents/skills/ and 99 more folders\n" in output
     assert "start the agent in the folder with the skill, such as packages/0," in output
     assert len(output.splitlines()) < 15
@@ -234,34 +232,36 @@ def test_many_folders_that_look_the_same_share_a_table(repository: Path, write: 
 def test_a_list_that_outgrows_a_program_is_noted(repository: Path, write: Write, run: Run) -> None:
     for number in range(60):
         write(f".claude/skills/skill-{number}", f"Number {number}. " + "Does it. " * 50)
-    assert "note: claude-code shortens its list" in run("map", "--host", "claude-code")[1]
+    assert "note: claude-code shortens its list" in run("check", "--hosts", "--host", "claude-code")[1]
 
 
 def test_skills_that_every_host_sees_end_with_success(repository: Path, write: Write, run: Run) -> None:
     write(".claude/skills/pdf")
-    code, output, _ = run("map", "--host", "claude-code")
+    code, output, _ = run("check", "--hosts", "--host", "claude-code")
     assert code == 0
     assert "What to change" not in output
     assert output.endswith("1 skill: 1 seen as written by every host\n")
 
 
 def test_a_repository_without_skills_is_wrong_use(repository: Path, run: Run) -> None:
-    code, _, errors = run("map")
+    code, _, errors = run("check", "--hosts")
     assert code == 2
     assert "there is no skill" in errors
 
 
 def test_an_unknown_host_gets_the_closest_names(repository: Path, run: Run) -> None:
-    code, _, errors = run("map", "--host", "claude")
+    code, _, errors = run("check", "--hosts", "--host", "claude")
     assert code == 2
     assert "did you mean claude-code" in errors
-    assert "unknown host 'wordstar'; choose from claude-code, codex," in run("map", "--host", "wordstar")[2]
+    assert (
+        "unknown host 'wordstar'; choose from claude-code, codex," in run("check", "--hosts", "--host", "wordstar")[2]
+    )
 
 
 def test_hidden_characters_of_names_do_not_reach_the_terminal(repository: Path, write: Write, run: Run) -> None:
     """A line break in a name does not break a line, and a command with one is left to --json."""
     write(".agents/skills/a\x1b[31mb\nc")
-    output = run("map")[1]
+    output = run("check", "--hosts")[1]
     assert "\x1b" not in output
     assert not any(line.startswith("c") for line in output.splitlines() if "claude-code" not in line)
     assert "(--json has the command)" in output

@@ -1,4 +1,4 @@
-"""Measure which skills the coding agents from npm show their model, for `check --hosts` and `skillshelf map`.
+"""Measure which skills the coding agents from npm show their model, for `check --hosts`.
 
     python -m benchmarks.npm_hosts                       install the measured versions and report differences
     python -m benchmarks.npm_hosts --write               the same, and bring the table up to date

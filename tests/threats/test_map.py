@@ -1,4 +1,4 @@
-"""COMMANDS: what `skillshelf map` prints is pasted into a shell, and the names in it come from the workspace."""
+"""COMMANDS: what `check --hosts` prints is pasted into a shell, and the names in it come from the workspace."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def test_commands_treat_every_name_as_the_name_of_a_folder(repository: Path) -> 
     """A07: neither an option, nor a substitution, nor the end of a command."""
     for name in NAMES:
         add_skill(repository / name)
-    words = [sys.executable, "-m", "skillshelf", "map", "--json"]
+    words = [sys.executable, "-m", "skillshelf", "check", "--hosts", "--json"]
     done = subprocess.run(words, cwd=repository, capture_output=True, text=True, check=False)
     commands = [advice["command"] for advice in json.loads(done.stdout)["advice"] if advice["command"]]
     assert len(commands) > 1
@@ -47,8 +47,8 @@ def test_a_command_is_not_broken_into_lines(repository: Path) -> None:
     for name in ("make", "b" * 60, "a" * 60):
         add_skill(repository / name)
     screen, terminal = pty.openpty()
-    words = [sys.executable, "-m", "skillshelf", "map", "--no-color"]
-    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    words = [sys.executable, "-m", "skillshelf", "check", "--hosts"]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}
     with subprocess.Popen(words, cwd=repository, stdout=terminal, stdin=terminal, env=environment):
         os.close(terminal)
         shown = b""

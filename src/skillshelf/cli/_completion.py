@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from typing import Any
 
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
@@ -43,6 +44,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 class _CompletingParser(Parser):
     """A parser whose arguments know how shtab completes their values: by the name that --help shows for them."""
+
+    def add_subparsers(self, **options: Any) -> Any:
+        options.pop("help", None)  # shtab leaves out what --help does not show
+        return super().add_subparsers(**options)
 
     def note_argument(self, argument: argparse.Action) -> None:
         import shtab

@@ -26,28 +26,36 @@ from skillshelf.cli._parsers import (
 from skillshelf.errors import SkillError
 from skillshelf.streams import clean_library_messages, discard_output, reopen_closed_streams
 
-COMMANDS = {
-    "demo": "watch a skill at work: a scripted conversation, without a key",
-    "list": "list the skills on the shelf",
-    "show": "show a skill or one of its references",
-    "search": "find the skills that fit a task",
-    "overlap": "list the skills that compete for the same requests",
-    "check": "check skills against the format, and their references",
-    "map": "show which skills of this repository other agents see",
-    "listing": "print the section that goes into the system prompt",
-    "cost": "show how many tokens each skill costs",
-    "why": "explain why a skill is on the shelf, or is not",
-    "set": "choose how much the model sees of a skill, or switch it off",
-    "new": "create a skill",
-    "trust": "review the skills of a workspace and decide which the agent may use",
-    "chat": "talk to an agent that uses your skills",
-    "eval": "run skills on test cases and measure their effect and their cost",
-    "serve": "serve the skills to other programs over MCP",
-    "doctor": "explain how skillshelf is set up here, and what is missing",
-    "completion": "print a script for the completion of your shell",
+GROUPS = {
+    "look": {
+        "list": "list the skills on the shelf",
+        "show": "show a skill, one of its references, or what the model sees of the shelf",
+        "search": "find the skills that fit a task",
+        "why": "explain why a skill is on the shelf, or is not",
+        "cost": "show how many tokens each skill costs",
+    },
+    "write": {
+        "new": "create a skill",
+        "check": "find mistakes in skills, and see how other agents load them",
+        "eval": "run skills on test cases and measure their effect and their cost",
+    },
+    "use": {
+        "chat": "talk to an agent that uses your skills",
+        "serve": "serve the skills to other programs over MCP",
+        "trust": "review the skills of a workspace and decide which the agent may use",
+        "set": "choose how much the model sees of a skill, or switch it off",
+    },
+    "help": {
+        "demo": "watch a skill at work: a scripted conversation, without a key",
+        "doctor": "explain how skillshelf is set up here, and what is missing",
+        "completion": "print a script for the completion of your shell",
+    },
 }
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 _WITHOUT_JSON = ("demo", "serve", "completion")
-_OPENING_THE_SHELF = ("list", "show", "search", "overlap", "listing", "cost", "why", "set", "chat", "serve")
+_OPENING_THE_SHELF = ("list", "show", "search", "cost", "why", "set", "chat", "serve")
+_USAGE = "skillshelf [-h] [--version] [--json] [-C DIR] COMMAND ..."
+_DESCRIPTION = "A shelf of skills for agents: find, check and measure SKILL.md files and Python skills."
 _EXAMPLES = """
 examples:
   skillshelf new pdf-forms              create a skill in .skillshelf/skills/
@@ -90,27 +98,24 @@ def _run(words: Sequence[str]) -> int:
     # pydantic-ai prints a banner in terminals, which does not belong in the output of a command.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     # Known before the words are parsed, because they may be the mistake that is reported.
-    args = argparse.Namespace(
-        command=None, workspace=None, no_color=False, json="--json" in words, packages=[], attached=[]
-    )
+    args = argparse.Namespace(command=None, workspace=None, json="--json" in words, packages=[], attached=[])
     try:
         _parse(words, args)
         if args.command in _TALKING_TO_SERVERS:  # the others need not wait for `logging`
             clean_library_messages()
         command = _import_command(args.command or "doctor")
         run = command.run if args.command else command.run_short
-        code: int = run(args, Output(color=not args.no_color))
+        code: int = run(args, Output())
         return code
     except BrokenPipeError:
         raise
     except (SkillError, OSError) as error:  # an OSError: the current folder is gone, the disk is full
-        wants_json = args.json or getattr(args, "format", "") == "json"
-        return report_error(error, args.command or "", as_json=wants_json)
+        return report_error(error, args.command or "", as_json=args.json)
 
 
 def _parse(words: Sequence[str], args: argparse.Namespace) -> None:
     """Set the values that the words give to the arguments. Raises ArgumentsError."""
-    parser = make_parser(words)
+    parser = make_parser([word for word in dict.fromkeys(words) if word in COMMANDS])
     position = find_first_argument(words, parser.flags)
     if position < len(words) and words[position] not in COMMANDS:
         parser.reject_command(words[position], list(COMMANDS))
@@ -123,31 +128,35 @@ def _parse(words: Sequence[str], args: argparse.Namespace) -> None:
 
 
 def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) -> Parser:
-    """Make the parser of the whole command line.
-
-    It knows every command by name, but the arguments only of those in `loaded`, whose modules it imports.
-    """
+    """Make the parser of the command line, with the commands in `loaded`, whose modules it imports."""
     parser = parser_class(
-        prog="skillshelf",
-        description="A shelf of skills for agents: find, check and measure SKILL.md files and Python skills.",
-        epilog=_EXAMPLES,
+        prog="skillshelf", usage=_USAGE, description=f"{_DESCRIPTION}\n\n{_list_commands()}", epilog=_EXAMPLES
     )
     parser.add_argument("--version", action="version", version=f"skillshelf {__version__}")
     add_shared_options(parser)
 
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, summary in COMMANDS.items():
+    # The description lists the commands by group, which argparse cannot.
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="skillshelf", help=argparse.SUPPRESS)
+    for name in loaded:
+        summary = COMMANDS[name]
         command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
-        if name in loaded:
-            module = _import_command(name)
-            command.epilog = f"examples:{module.EXAMPLES}"
-            module.add_arguments(command)
-            if name in _OPENING_THE_SHELF or name == "check":
-                add_package_option(command)
-            if name in _OPENING_THE_SHELF:
-                add_attach_option(command)
-            add_shared_options(command, json=name not in _WITHOUT_JSON)
+        module = _import_command(name)
+        command.epilog = f"examples:{module.EXAMPLES}"
+        module.add_arguments(command)
+        if name in _OPENING_THE_SHELF or name == "check":
+            add_package_option(command)
+        if name in _OPENING_THE_SHELF:
+            add_attach_option(command)
+        add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser
+
+
+def _list_commands() -> str:
+    groups = []
+    for title, commands in GROUPS.items():
+        lines = [f"  {name:12}{summary}" for name, summary in commands.items()]
+        groups.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(groups)
 
 
 def _import_command(name: str) -> ModuleType:

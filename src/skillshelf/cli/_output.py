@@ -17,17 +17,15 @@ if TYPE_CHECKING:
 class Output:
     """Standard output: rich text in a terminal, plain text in a pipe. rich is imported only for a terminal."""
 
-    def __init__(self, *, color: bool = True) -> None:
+    def __init__(self) -> None:
         self.is_terminal = sys.stdout.isatty()
-        self._color = color
 
     @cached_property
     def console(self) -> "Console":
         from rich.console import Console
 
         # The text of a skill is never markup, and rich must not guess at colors for it.
-        no_color = None if self._color else True
-        return Console(no_color=no_color, markup=False, emoji=False, highlight=False)
+        return Console(markup=False, emoji=False, highlight=False)
 
     def write(self, text: str) -> None:
         """Write plain text as it is."""

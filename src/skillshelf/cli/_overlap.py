@@ -1,4 +1,4 @@
-"""`skillshelf overlap`: skills whose descriptions compete for the same requests."""
+"""`skillshelf check --overlap`: skills whose descriptions compete for the same requests."""
 
 import argparse
 import os
@@ -9,7 +9,6 @@ from skillshelf.catalog import Candidate
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import note_words_alone
 from skillshelf.cli._output import Output
-from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import all_candidates, open_shelf, prepare_search
 from skillshelf.errors import MissingExtraError
 from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed, list_phrases
@@ -19,36 +18,22 @@ from skillshelf.tables import Cell, Column
 from skillshelf.text import clean_line, count_noun
 from skillshelf.workspace import relative
 
-EXAMPLES = """
-  skillshelf overlap                    pairs of skills that take requests from each other, worst first
-  skillshelf overlap drafts/pdf-sign    what a new skill would take from those on the shelf
-  skillshelf overlap --limit 1 --json
-"""
+_MAX_PAIRS = 10
+"""Pairs that are printed. JSON has all of them."""
 _MAX_PHRASES = 5
 """Phrases of a pair that are printed. JSON has all of them."""
 _EVALS_FOLDER = "evals"
 _ORIGINS = {"quoted": "quoted request", "sentence": "sentence", "eval": "eval case"}
 
 
-def add_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "path",
-        metavar="PATH",
-        nargs="?",
-        help="only the overlaps of this skill: its folder or SKILL.md, which need not be on the shelf yet",
-    )
-    parser.add_argument(
-        "--limit", metavar="N", type=positive_number, default=10, help="show at most N pairs (default: 10)"
-    )
-
-
-def run(args: argparse.Namespace, out: Output) -> int:
+def check_overlap(args: argparse.Namespace, out: Output) -> int:
+    """Print the pairs of skills that compete: all of the shelf, or those with the skills at the given paths."""
     shelf = open_shelf(args)
     before: Shelf | None = None
     is_draft = False
     only: list[str] = []
     notes: list[str] = []
-    if args.path is not None:
+    if args.paths:
         extended, added = _add_skills(shelf, args)
         is_draft = extended is not shelf
         if is_draft:
@@ -62,14 +47,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     prepare_search(shelf)
     report = find_overlaps(shelf, only=only, before=before, queries=queries)
 
-    shown = report.overlaps[: args.limit]
+    shown = report.overlaps[:_MAX_PAIRS]
     if args.json:
         out.print_json(
             {
                 "skill_count": report.skills,
                 "phrase_counts": dict(report.phrases),
-                "overlap_count": len(report.overlaps),
-                "overlaps": [_overlap_as_json(overlap) for overlap in shown],
+                "overlaps": [_overlap_as_json(overlap) for overlap in report.overlaps],
                 "with_similarity": is_similarity_installed(),
                 "notes": notes,
             }
@@ -83,7 +67,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     out.print()
     if len(report.overlaps) > len(shown):
         hidden = count_noun(len(report.overlaps) - len(shown), "more pair")
-        out.print_styled(f"{hidden}: --limit {len(report.overlaps)} shows all.", "dim")
+        out.print_styled(f"{hidden}: --json has all.", "dim")
     out.print_styled(_describe_phrases(report), "dim")
     for note in notes:
         out.print_styled(clean_line(f"Note: {note}"), "yellow")
@@ -95,22 +79,35 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _add_skills(shelf: Shelf, args: argparse.Namespace) -> tuple[Shelf, list[Candidate]]:
-    """Return a shelf that has the skills at the given path, and these skills. Raises CommandError if there are none."""
-    folder = os.path.realpath(args.path)
-    if os.path.isfile(folder):
-        folder = os.path.dirname(folder)
-    added = _find_below(shelf, folder)
-    if not added and os.path.isdir(folder):
-        # Last, so that the skills on the shelf keep their names.
-        # Without a cache, its index stays in memory: nobody searches the shelf with this draft again.
-        shelf = open_shelf(args, further=[DirectorySource(folder, "new", cache=False)])
-        added = _find_below(shelf, folder)
-    if not added:
-        raise CommandError(
-            f"There is no skill at {args.path!r}.",
-            "Give the folder of a skill, or its SKILL.md. `skillshelf check PATH` says what is wrong with it.",
-        )
+    """Return a shelf that has the skills at the given paths, and these skills. Raises CommandError."""
+    folders = [_find_folder(path) for path in args.paths]
+    # Last, so that the skills on the shelf keep their names.
+    # Without a cache, its index stays in memory: nobody searches the shelf with these drafts again.
+    drafts = [
+        DirectorySource(folder, "new", cache=False)
+        for folder in folders
+        if os.path.isdir(folder) and not _find_below(shelf, folder)
+    ]
+    if drafts:
+        shelf = open_shelf(args, further=drafts)
+
+    added: list[Candidate] = []
+    for path, folder in zip(args.paths, folders, strict=True):
+        below = _find_below(shelf, folder)
+        if not below:
+            raise CommandError(
+                f"There is no skill at {path!r}.",
+                "Give the folder of a skill, or its SKILL.md. `skillshelf check PATH` says what is wrong with it.",
+            )
+        added += below
     return shelf, added
+
+
+def _find_folder(path: str) -> str:
+    folder = os.path.realpath(path)
+    if os.path.isfile(folder):
+        return os.path.dirname(folder)
+    return folder
 
 
 def _open_shelf_without(candidate: Candidate, args: argparse.Namespace) -> Shelf:

@@ -126,9 +126,6 @@ def add_shared_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
         default=argparse.SUPPRESS,
         help="use this folder as it is (default: the current folder, with the repository around it)",
     )
-    parser.add_argument(
-        "--no-color", action="store_true", default=argparse.SUPPRESS, help="print without colors, as with NO_COLOR"
-    )
 
 
 def add_package_option(parser: argparse.ArgumentParser) -> None:
@@ -163,7 +160,7 @@ def add_listing_options(parser: argparse.ArgumentParser) -> None:
         metavar="FORM",
         help="auto (default): instructions as far as the budget goes; catalog: none; full: all, in every call",
     )
-    parser.add_argument("--budget", metavar="TOKENS", help="the most tokens that the listing of skills may take")
+    parser.add_argument("--budget", metavar="TOKENS", help="maximum tokens for the skill listing")
 
 
 def _package_name(text: str) -> str:

@@ -10,8 +10,8 @@ from skillshelf.sources import DirectorySource, PackageSource
 from skillshelf.text import count_noun
 from skillshelf.workspace import find_workspace, relative
 
-_BETWEEN_SOURCES = ("name-twin", "shadowed")
-"""What two sources have in common, which no check of one of them finds."""
+_LEFT_OUT = ("name-twin", "shadowed", "tools-missing")
+"""What is between two sources or up to the caller, so that no check of a folder or package finds it."""
 
 
 class Problems(NamedTuple):
@@ -33,9 +33,7 @@ def find_problems(shelf: Shelf) -> Problems | None:
 
     `skillshelf check` reads more, and may find more: it takes too long to be run in passing.
     """
-    notes = [
-        note for note in shelf.catalog.diagnostics if note.severity != "info" and note.code not in _BETWEEN_SOURCES
-    ]
+    notes = [note for note in shelf.catalog.diagnostics if note.severity != "info" and note.code not in _LEFT_OUT]
     folders = _find_faulty_folders(shelf, notes)
     packages = _find_faulty_packages(shelf, notes)
     if not folders and not packages:

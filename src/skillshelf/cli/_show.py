@@ -1,18 +1,21 @@
-"""`skillshelf show`: a skill's facts and instructions, or one of its references."""
+"""`skillshelf show`: a skill's facts and instructions, one of its references, or what the model sees of the shelf."""
 
 import argparse
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output
-from skillshelf.cli._parsers import Parser
+from skillshelf.cli._output import Output, complain
+from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
+from skillshelf.listing import Listing
+from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.skill import Permission
-from skillshelf.text import clean_line
+from skillshelf.text import clean_line, count_noun
 from skillshelf.turn import Loaded, Turn
 from skillshelf.workspace import relative
 
@@ -21,7 +24,16 @@ EXAMPLES = """
   skillshelf show skill-authoring format.md     one of its references
   skillshelf show pdf@user                      a skill that another one with its name shadows
   skillshelf show pdf | less                    in a pipe, the text as it is written
+  skillshelf show --prompt                      the listing of all skills, as the model gets it
+  skillshelf show --prompt pdf                  one skill's entry in it
+  skillshelf show --prompt --for "fill in a form"   the listing for a conversation that begins like this
 """
+_SHORTENED = {
+    "description": "with a shortened description",
+    "references": "without all references",
+    "instructions": "without the instructions that should be shown",
+    "omitted": "left out",
+}
 _SHOWN_FIELDS = (
     "category",
     "allowed_tools",
@@ -35,33 +47,42 @@ _DEFAULT_VALUES = ("standard", "auto")
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the skill's name, or name@source")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the skill's name, or name@source")
     parser.add_argument("reference", metavar="REFERENCE", nargs="?", help="a listed reference: its path or file name")
+    parser.add_argument(
+        "--prompt", action="store_true", help="show the listing in the system prompt, or the entry of NAME in it"
+    )
+    parser.add_argument(
+        "--for",
+        dest="message",
+        metavar="TEXT",
+        help="with --prompt: describe first what fits this message, if not all skills fit",
+    )
+    add_listing_options(parser)
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
+    _check_arguments(args)
     shelf = open_shelf(args)
-    if args.name not in shelf.catalog:
+    if args.name is not None and args.name not in shelf.catalog:
         _explain_absence(shelf, args.name)
-    if args.reference:
+    if args.prompt:
+        _show_prompt(shelf, args, out)
+    elif args.reference:
         _show_reference(_load_pages(shelf, args.name, args.reference), args.json, out)
-        return 0
-    skill = shelf.catalog[args.name]
-    instructions = Turn(shelf).load(args.name, by="user").text
-    tokens = shelf.counter(instructions)
-    permissions = shelf.permissions_of(args.name)
-    if args.json:
-        facts = skill_as_json(skill)
-        if skill.tools:
-            facts["permissions"] = permissions
-        out.print_json({**facts, "tokens": tokens, "instructions": instructions})
     else:
-        from skillshelf.explain import describe_review  # loads the search and the approvals, which --json need not
-
-        review = describe_review(shelf, shelf.catalog.find(args.name))
-        _show_skill(skill, instructions, list(_list_facts(skill, tokens, permissions, str(review or ""))), out)
-        _show_references(skill, args.attached, out)
+        _show_skill(shelf, args, out)
     return 0
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Raise CommandError for arguments that mean nothing together."""
+    if not args.prompt and args.name is None:
+        raise CommandError("Which skill?", "Give its NAME, or --prompt for what the model sees of all skills.")
+    if args.prompt and args.reference:
+        raise CommandError("A reference is not in the prompt.", "Leave out --prompt, or the reference.")
+    if not args.prompt and not (args.message is args.disclosure is args.budget is None):
+        raise CommandError("--for, --disclosure and --budget work only with --prompt.")
 
 
 def _explain_absence(shelf: Shelf, name: str) -> None:
@@ -77,6 +98,57 @@ def _explain_absence(shelf: Shelf, name: str) -> None:
             exit_code=1,
             facts={"closest": []},
         )
+
+
+# -- the prompt --------------------------------------------------------------------------------------------------------
+
+
+def _show_prompt(shelf: Shelf, args: argparse.Namespace, out: Output) -> None:
+    settings = load_settings({"disclosure": args.disclosure, "budget": args.budget})
+    if args.message is None:
+        listing = shelf.listing(settings.disclosure, settings.budget)
+    else:
+        listing = shelf.route(args.message, disclosure=settings.disclosure, budget=settings.budget).listing
+    if args.name is not None:
+        listing = _find_entry(listing, shelf.catalog[args.name].name, shelf)
+
+    if args.json:
+        shortened = [{"name": entry.name, "what": entry.what} for entry in listing.shortened]
+        facts = {"text": listing.text, "tokens": listing.tokens, "shortened": shortened, "full": list(listing.full)}
+        out.print_json(facts)
+        return
+    out.write(listing.text)
+    if sys.stderr.isatty():
+        complain(_summarize(listing))
+
+
+def _find_entry(listing: Listing, name: str, shelf: Shelf) -> Listing:
+    """Return the part of a listing that is about one skill. Raises CommandError if there is none."""
+    text = "".join(entry.render() for entry in listing.entries if entry.name == name)
+    if not text:
+        raise CommandError(
+            f"The listing leaves out {name!r}.", f"`skillshelf why {name}` says why.", code="not-listed", exit_code=1
+        )
+    return Listing(
+        text,
+        shelf.counter(text),
+        tuple(entry for entry in listing.shortened if entry.name == name),
+        tuple(full for full in listing.full if full == name),
+    )
+
+
+def _summarize(listing: Listing) -> str:
+    """Return the price of the listing, and what it leaves out."""
+    names: dict[str, list[str]] = {}
+    for entry in listing.shortened:
+        names.setdefault(entry.what, []).append(entry.name)
+    parts = [f"\n{listing.tokens:,} tokens in every call", f"{count_noun(len(listing.full), 'skill')} in full"]
+    for what, skills in names.items():
+        parts.append(f"{count_noun(len(skills), 'skill')} {_SHORTENED[what]}")
+    return "; ".join(parts)
+
+
+# -- a reference -------------------------------------------------------------------------------------------------------
 
 
 def _load_pages(shelf: Shelf, name: str, reference: str) -> Iterator[Loaded]:
@@ -109,17 +181,35 @@ def _show_reference(pages: Iterator[Loaded], as_json: bool, out: Output) -> None
         out.write("\n")
 
 
-def _show_skill(skill: SkillDescriptor, instructions: str, facts: Sequence[tuple[str, str]], out: Output) -> None:
+# -- a skill -----------------------------------------------------------------------------------------------------------
+
+
+def _show_skill(shelf: Shelf, args: argparse.Namespace, out: Output) -> None:
+    skill = shelf.catalog[args.name]
+    instructions = Turn(shelf).load(args.name, by="user").text
+    tokens = shelf.counter(instructions)
+    permissions = shelf.permissions_of(args.name)
+    if args.json:
+        facts = skill_as_json(skill)
+        if skill.tools:
+            facts["permissions"] = permissions
+        out.print_json({**facts, "tokens": tokens, "instructions": instructions})
+        return
+
+    from skillshelf.explain import describe_review  # loads the search and the approvals, which --json need not
+
+    review = str(describe_review(shelf, shelf.catalog.find(args.name)) or "")
     out.print_styled(skill.name, "bold")
     out.print_styled(clean_line(skill.description))
     out.print()
-    for label, value in facts:
+    for label, value in _list_facts(skill, tokens, permissions, review):
         out.print_styled(f"{clean_line(label):14} {clean_line(value)}", "dim")
     out.print()
     if out.is_terminal:
         _show_markdown(instructions, out)
     else:
         out.print(instructions.rstrip("\n"))
+    _show_references(skill, args.attached, out)
 
 
 def _show_references(skill: SkillDescriptor, attached: Sequence[str], out: Output) -> None:

@@ -1,30 +1,24 @@
-"""`skillshelf map`: which skills of this repository other agents see, and what to change."""
+"""`skillshelf check --hosts`: which skills of a repository other agents see, and how they load a skill."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from os import getcwd
-from os.path import dirname
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._host_option import add_host_option
 from skillshelf.cli._output import Output, list_names, shown_path
-from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.tables import Cell, Column
 from skillshelf.text import clean_line, count_noun
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:
-    from skillshelf.lint.hosts import Advice, HostRecord, MappedSkill, Sighting
+    from skillshelf.lint.hosts import Advice, HostRecord, HostVerdict, MappedSkill, Sighting
 
-EXAMPLES = """
-  skillshelf map                              see which agents see which skills of this repository
-  skillshelf map --host codex --host pi       ask only about these agents
-  skillshelf map --all                        give every skill a line of its own
-  skillshelf map --json                       print the whole map for another program
-"""
+# -- the skills of a repository ----------------------------------------------------------------------------------------
+
+
 _STYLES = {
     "seen": "green",
     "exposed": "yellow",
@@ -40,11 +34,6 @@ _NAMES_SHOWN = 3
 _MAX_COMMAND = 400
 
 
-def add_arguments(parser: Parser) -> None:
-    add_host_option(parser)
-    parser.add_argument("--all", action="store_true", help="give every skill a line, even if there are more than forty")
-
-
 @dataclass(frozen=True, slots=True)
 class _View:
     """A map, ready to be shown."""
@@ -56,8 +45,11 @@ class _View:
     notes: Sequence[str]
 
 
-def run(args: argparse.Namespace, out: Output) -> int:
-    """Return 0 if every host sees every skill as written, 1 if one does not, and 2 if there is no skill."""
+def show_map(args: argparse.Namespace, out: Output) -> int:
+    """Print which hosts see which skills of the workspace.
+
+    Return 0 if every host sees every skill as written, and 1 if one does not.
+    """
     from skillshelf.lint.hosts import advise, load_records, map_skills
 
     workspace = locate_workspace(args)
@@ -69,9 +61,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
     advice = advise(skills, workspace, records)
     view = _View(workspace, skills, records, advice, _find_space_notes(skills, records))
     if args.json:
-        out.print_json(_as_json(view))
+        out.print_json(_map_as_json(view))
     else:
-        _print_view(view, out, is_grouped=len(skills) > _MAX_ROWS and not args.all, all_hosts=not args.host)
+        _print_view(view, out, is_grouped=len(skills) > _MAX_ROWS, all_hosts=not args.host)
     return 0 if all(skill.is_seen_by_all for skill in skills) else 1
 
 
@@ -87,9 +79,6 @@ def _find_space_notes(skills: "Sequence[MappedSkill]", records: "Sequence[HostRe
                 f"and it showed {record.space.total:,} when it was measured"
             )
     return notes
-
-
-# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def _print_view(view: _View, out: Output, *, is_grouped: bool, all_hosts: bool) -> None:
@@ -136,7 +125,7 @@ def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_S
     """Return a section for each folder. If they are grouped, what looks the same is shown once."""
     folders: dict[str, list[MappedSkill]] = {}
     for skill in skills:
-        folders.setdefault(dirname(skill.folder), []).append(skill)
+        folders.setdefault(os.path.dirname(skill.folder), []).append(skill)
     if not is_grouped:
         sections = []
         for folder, group in folders.items():
@@ -179,7 +168,7 @@ def _print_advice(view: _View, out: Output) -> None:
     if not view.advice:
         return
     title = "What to change"
-    if view.workspace.root != getcwd():
+    if view.workspace.root != os.getcwd():
         title += f", with commands for {shown_path(view.workspace.root)}"
     out.print_styled(title, "bold")
     for advice in view.advice:
@@ -194,10 +183,7 @@ def _print_advice(view: _View, out: Output) -> None:
     out.print()
 
 
-# -- JSON --------------------------------------------------------------------------------------------------------------
-
-
-def _as_json(view: _View) -> dict[str, Any]:
+def _map_as_json(view: _View) -> dict[str, Any]:
     hosts = [
         {"name": record.host, "kind": record.kind, "version": record.version, "measured": record.measured}
         for record in view.records
@@ -224,3 +210,98 @@ def _as_json(view: _View) -> dict[str, Any]:
 
 def _sighting_as_json(sighting: "Sighting") -> dict[str, Any]:
     return {"host": sighting.host, "status": sighting.state, "because": list(sighting.because)}
+
+
+# -- skills at a path --------------------------------------------------------------------------------------------------
+
+
+_HOST_COLUMNS = (Column("host"), Column("outcome"), Column("reason"))
+
+
+@dataclass(frozen=True, slots=True)
+class _HostReport:
+    """How hosts treat one skill."""
+
+    path: str
+    conditions: list[str]
+    verdicts: "list[HostVerdict]"
+
+    @property
+    def is_loaded_as_written(self) -> bool:
+        return all(verdict.is_as_written for verdict in self.verdicts)
+
+
+def check_hosts(paths: Sequence[str], hosts: Sequence[str], out: Output, *, as_json: bool) -> int:
+    """Print how hosts load the skills at these paths, wherever they are.
+
+    Return 0 if every host loads every skill as written, and 1 if one does not.
+    """
+    reports: list[_HostReport] = []
+    for path in paths:
+        reports.extend(_judge_skills(os.path.abspath(path), hosts))
+    if not reports:
+        places = ", ".join(shown_path(os.path.abspath(path)) for path in paths)
+        raise CommandError(f"there is no skill in {places}", code="no-skills")
+
+    faultless = sum(report.is_loaded_as_written for report in reports)
+    if as_json:
+        out.print_json({"skills": [_host_report_as_json(report) for report in reports]})
+    else:
+        for report in reports:
+            if not report.is_loaded_as_written or len(reports) == 1:
+                _print_host_report(report, out)
+        style = "green" if faultless == len(reports) else "yellow"
+        out.print_styled(
+            f"{count_noun(len(reports), 'skill')} checked: {faultless:,} loaded as written by every host", style
+        )
+    return 0 if faultless == len(reports) else 1
+
+
+def _judge_skills(path: str, hosts: Sequence[str]) -> Iterator[_HostReport]:
+    from skillshelf.lint.hosts import find_file_conditions, find_skill_files, is_nested, judge_conditions
+    from skillshelf.sources import SKILL_FILES
+
+    if os.path.basename(path) in SKILL_FILES and not os.path.isdir(path):
+        path = os.path.dirname(path)
+    if not os.path.isdir(path):
+        return
+    for key, file in find_skill_files(path):
+        conditions = find_file_conditions(file, nested=is_nested(path, key))
+        yield _HostReport(f"{file.folder}/{file.name}", conditions, judge_conditions(conditions, hosts))
+
+
+def _host_report_as_json(report: _HostReport) -> dict[str, object]:
+    from skillshelf.lint.hosts import CONDITIONS
+
+    conditions = [{"code": code, **asdict(CONDITIONS[code])} for code in report.conditions]
+    return {
+        "location": report.path,
+        "conditions": conditions,
+        "hosts": [asdict(verdict) for verdict in report.verdicts],
+    }
+
+
+def _print_host_report(report: _HostReport, out: Output) -> None:
+    from skillshelf.lint.hosts import CONDITIONS
+
+    out.print_styled(shown_path(report.path), "bold")
+    rows: list[list[str | Cell]] = []
+    fixes: dict[str, None] = {}
+    for verdict in report.verdicts:
+        conditions = [CONDITIONS[code] for code in verdict.because]
+        outcome = Cell(verdict.makes.replace("-", " "), _style_verdict(verdict))
+        reasons = "; ".join(condition.says for condition in conditions)
+        rows.append([f"{verdict.host} {verdict.version}", outcome, reasons])
+        fixes.update(dict.fromkeys(f"{condition.says}: {condition.fix}" for condition in conditions))
+    out.print_table(_HOST_COLUMNS, rows)
+    for fix in fixes:
+        out.print_styled(f"fix: {fix}", indent=4)
+    out.print()
+
+
+def _style_verdict(verdict: "HostVerdict") -> str:
+    if verdict.is_as_written:
+        return "green"
+    if verdict.makes in ("exposes", "truncates"):
+        return "yellow"
+    return "red"
