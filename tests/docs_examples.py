@@ -343,8 +343,8 @@ def _wrap(line: str, width: int) -> list[str]:
 _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
     ("skillmd", "MAX_BLOCK", "its frontmatter, in bytes"),
-    ("skillmd._yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
-    ("skillmd._yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
+    ("bounded_yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
+    ("bounded_yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
     ("skillmd._frontmatter", "MAX_REPAIRED_FIELDS", "fields read one by one if the block is not valid YAML"),
     ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that can be loaded (the format allows 64)"),
     ("listing._section", "MAX_DESCRIPTION", "characters of a description that the listing shows"),

@@ -15,7 +15,7 @@ from skillshelf.files import system
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_import_path", "_version", "_lazy", "errors", "hidden", "locks", "processes", "text", "threads"},
+    {"_import_path", "_version", "_lazy", "bounded_yaml", "errors", "hidden", "locks", "processes", "text", "threads"},
     {"descriptor", "tokens", "schema", "files", "net", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"choices", "sources", "settings", "watch"},

@@ -17,6 +17,9 @@ from skillshelf import _import_path as _import_path
 
 # isort: split
 
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
 from skillshelf._version import __version__ as __version__
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor
@@ -37,11 +40,13 @@ from skillshelf.errors import (
     ToolFailedError,
     ToolResultError,
 )
-from skillshelf.results import Audio, Image
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, Tool, tool
 from skillshelf.sources import DirectorySource, MemorySource, PackageSource
 from skillshelf.turn import Loaded, Turn
+
+if TYPE_CHECKING:
+    from skillshelf.results import Audio, Image
 
 __all__ = [
     "Activation",
@@ -76,3 +81,6 @@ __all__ = [
     "Turn",
     "tool",
 ]
+
+# Only tools that return images or sound need it.
+__getattr__ = export_lazily(__name__, {"results": ["Audio", "Image"]})

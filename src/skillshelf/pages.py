@@ -4,7 +4,7 @@ A long reference comes in pages, both to a turn and to a client of the MCP serve
 file would.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from skillshelf.errors import ReferenceUnreadableError
 from skillshelf.files import Page
@@ -19,8 +19,7 @@ _MAX_END_SEARCH = 1_000
 _CONTINUATION_BYTES = bytes(range(0x80, 0xC0))
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedPage:
+class DecodedPage(NamedTuple):
     """A page of a reference, decoded."""
 
     text: str | None

@@ -163,7 +163,7 @@ class Shelf:
         toolbox = collect_tools(self.sources, catalog, self._reserved_tools)
         if list(map(id, toolbox.tools)) == list(map(id, self._toolbox.tools)):
             # The same tuple as before tells a host that there is nothing to rebuild.
-            return replace(toolbox, tools=self._toolbox.tools)
+            return toolbox._replace(tools=self._toolbox.tools)
         return toolbox
 
     def attach(self, skill: BaseSkill) -> Delta:

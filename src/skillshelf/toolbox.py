@@ -1,7 +1,8 @@
 """The tools that a shelf's code skills give to the model, and those that they cannot give."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from skillshelf.catalog import Catalog, Place
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
@@ -10,15 +11,14 @@ from skillshelf.sources import ClassSource, ObjectSource, Source
 from skillshelf.tools import Tool
 
 
-@dataclass(frozen=True, slots=True)
-class Toolbox:
+class Toolbox(NamedTuple):
     """The tools of the code skills on a shelf, each with a name of its own."""
 
     tools: tuple[Tool, ...] = ()
     """The tools that the model has: all but the blocked ones."""
-    by_place: Mapping[Place, tuple[Tool, ...]] = field(default_factory=dict)
+    by_place: Mapping[Place, tuple[Tool, ...]] = MappingProxyType({})
     """The same tools and the blocked ones, by the place of their skill."""
-    missing: Mapping[Place, tuple[str, ...]] = field(default_factory=dict)
+    missing: Mapping[Place, tuple[str, ...]] = MappingProxyType({})
     """The tools that a skill's instructions speak of and the model does not have, by the skill's place."""
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -72,8 +72,7 @@ def collect_tools(sources: Sequence[Source], catalog: Catalog, reserved: Collect
     return Toolbox(tools, by_place, missing, tuple(diagnostics))
 
 
-@dataclass(frozen=True, slots=True)
-class _CodeSkill:
+class _CodeSkill(NamedTuple):
     """A code skill that has tools, and its place on the shelf."""
 
     source: ClassSource

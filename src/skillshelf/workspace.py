@@ -32,8 +32,7 @@ SKILLS_FOLDERS = (
 _GIT = ".git"
 
 
-@dataclass(frozen=True, slots=True)
-class SearchedFolder:
+class SearchedFolder(NamedTuple):
     """A folder whose skills are in the workspace, and a few words that say why."""
 
     path: str

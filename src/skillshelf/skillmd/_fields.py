@@ -10,6 +10,7 @@ from skillshelf.descriptor import MAX_DESCRIPTION, Disclosure
 from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
+FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 MAX_USABLE_NAME = 128
 _MAX_NAME_SHOWN = 80
 _MAX_VALUE_SHOWN = 80

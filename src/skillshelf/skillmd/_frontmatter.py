@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._yaml import (
+from skillshelf.bounded_yaml import (
     Budget,
     Document,
     ValueBuilder,
@@ -18,12 +17,13 @@ from skillshelf.skillmd._yaml import (
     text_scalar,
     typed_scalar,
 )
+from skillshelf.skillmd._fields import FORMAT_KEYS
+from skillshelf.skillmd._layout import DiagnosticCollector
 from skillshelf.text import truncate
 
 if TYPE_CHECKING:
     from yaml.nodes import ScalarNode
 
-FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
 # `description: # text`, or ` #` in a plain value.
 _COMMENTED_FIELD = re.compile(
     r"^(?P<key>name|description)[ \t]*+:[ \t]*+(?![\"'|>])(?P<before>[^\n]*?)(?<![^ \t])#[ \t]*(?P<comment>[^\n]*)$",

@@ -5,10 +5,9 @@ be a skill at all, for example a binary one, is refused here.
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.skillmd._yaml import MAX_BLOCK
 from skillshelf.text import truncate
 
 MAX_FILE = 1024 * 1024
@@ -38,8 +37,7 @@ class Unreadable(Exception):
         super().__init__(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """The places of the frontmatter and the instructions in a file."""
 
     block: str
@@ -129,6 +127,8 @@ def refuse_without_skill(text: str) -> None:
 
 def refuse_long_frontmatter(layout: Layout) -> None:
     """Raise Unreadable if the frontmatter is longer than the YAML reader accepts."""
+    from skillshelf.bounded_yaml import MAX_BLOCK
+
     size = len(layout.block)
     if size > MAX_BLOCK:
         message = f"the frontmatter has {size} characters; at most {MAX_BLOCK} are read"

@@ -13,7 +13,6 @@ from skillshelf.skillmd._fields import (
     read_name,
     read_optional_fields,
 )
-from skillshelf.skillmd._frontmatter import parse_block, parse_typed_block, read_values
 from skillshelf.skillmd._layout import (
     DiagnosticCollector,
     Unreadable,
@@ -21,7 +20,6 @@ from skillshelf.skillmd._layout import (
     refuse_long_frontmatter,
     refuse_without_skill,
 )
-from skillshelf.skillmd._yaml import YamlFault
 
 # A plain file in one match: ASCII, with the name and the description first. It takes 1.4 µs and the general way 21, and
 # a scan reads ten thousand. At most 99 more lines: a megabyte of them would be matched one by one.
@@ -74,6 +72,8 @@ class SkillText:
     def values(self) -> dict[str, Any]:
         """The frontmatter as written: texts, lists and mappings of texts."""
         if self._values is None:
+            from skillshelf.skillmd._frontmatter import parse_block
+
             self._values = parse_block(find_frontmatter(self.text).block, DiagnosticCollector(), 1)
         return self._values
 
@@ -82,6 +82,9 @@ class SkillText:
 
         Return None if the block is not valid YAML, or not within the bounds, so that its fields had to be repaired.
         """
+        from skillshelf.bounded_yaml import YamlFault
+        from skillshelf.skillmd._frontmatter import parse_typed_block
+
         try:
             return parse_typed_block(find_frontmatter(self.text).block)
         except YamlFault:
@@ -220,6 +223,8 @@ def _scan_value(text: str) -> str | None:
 
 
 def _read_any(text: str, folder: str) -> SkillText:
+    from skillshelf.skillmd._frontmatter import read_values  # 3 ms, which a shelf of plain files never pays
+
     has_bom = text.startswith("\ufeff")
     text = text.removeprefix("\ufeff")
     refuse_without_skill(text)

@@ -7,8 +7,7 @@ That is why this is not the pathspec library: its pattern for `*a*a*a*a*a*b` tak
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from skillshelf.files import NotPlainFile, Page, file_stamp, read_file, system
 
@@ -43,8 +42,7 @@ _NAMED_CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(NamedTuple):
     line: int
     is_negated: bool
     only_folders: bool

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from skillshelf.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.errors import EvalError
 from skillshelf.evals._text import explain_expected, show_value
-from skillshelf.skillmd import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.text import closest_names
 
 if TYPE_CHECKING:

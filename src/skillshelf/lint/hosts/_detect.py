@@ -6,17 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from skillshelf.bounded_yaml import MAX_BLOCK, Budget, Document, YamlFault, compose
 from skillshelf.lint._format import check_format
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.skillmd import (
     FORMAT_KEYS,
-    MAX_BLOCK,
-    Budget,
-    Document,
     SkillText,
     Unreadable,
-    YamlFault,
-    compose,
     decode,
     find_frontmatter,
     read,
