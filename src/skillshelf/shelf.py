@@ -29,7 +29,6 @@ from skillshelf.sources import (
 from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
 from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
-from skillshelf.workspace import Workspace, choose_workspace
 
 if TYPE_CHECKING:
     from threading import Event
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from skillshelf.routing import Route
     from skillshelf.search import Match, SkillSearch
     from skillshelf.watch import Watch
+    from skillshelf.workspace import Workspace
 
 
 class _Observer(NamedTuple):
@@ -89,7 +89,7 @@ class Shelf:
     @classmethod
     def open(
         cls,
-        root: str | os.PathLike[str] | Workspace | None = None,
+        root: "str | os.PathLike[str] | Workspace | None" = None,
         *,
         skills: Sequence[BaseSkill] = (),
         packages: Sequence[str] = (),
@@ -106,6 +106,8 @@ class Shelf:
         next to these. With `entry_points`, the skills that installed distributions announce come after the user's.
         Packages and entry points are imported, which runs their code.
         """
+        from skillshelf.workspace import choose_workspace
+
         workspace = choose_workspace(root)
         project = project_sources(workspace)
         sources = workspace_sources(workspace, project, skills, packages=packages, entry_points=entry_points)
@@ -465,14 +467,14 @@ def _pause_gc() -> Iterator[None]:
             gc.enable()
 
 
-def project_sources(workspace: Workspace) -> list[DirectorySource]:
+def project_sources(workspace: "Workspace") -> list[DirectorySource]:
     """Return the sources of the project's own skills: the root's, then those of parents, nearest first."""
     outer = [DirectorySource(folder, "parent") for folder in workspace.outer]
     return [DirectorySource(workspace.root, "project"), *outer]
 
 
 def workspace_sources(
-    workspace: Workspace,
+    workspace: "Workspace",
     project: Sequence[Source],
     skills: Sequence[BaseSkill] = (),
     *,

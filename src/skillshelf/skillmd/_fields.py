@@ -3,8 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Disclosure
 from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
@@ -170,8 +169,7 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 _WORD = re.compile(r"(?:[^\s,(]|\([^)]*\)?)+")
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalFields:
+class OptionalFields(NamedTuple):
     """The optional fields of a frontmatter. Skills with the same fields share one."""
 
     license: str
