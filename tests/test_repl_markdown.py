@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.repl._blocks import Block, BlockSplitter
-from skillshelf.repl._markdown import MarkdownStream, PrintedBlock
+from skillshelf.repl._answer import Block, BlockSplitter, MarkdownStream, PrintedBlock
 
 PIECES = [
     "Words. ",

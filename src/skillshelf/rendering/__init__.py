@@ -3,22 +3,22 @@
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
+from skillshelf.rendering._output import Cleaned, ReviewPage, truncate_cells
+from skillshelf.rendering._pager import LongText, can_page, fits_screen, show_pages
 
 if TYPE_CHECKING:
     from skillshelf.rendering._markdown import markdown
-    from skillshelf.rendering._output import Cleaned, truncate_cells
-    from skillshelf.rendering._pager import LongText, can_page, fits_screen, show_pages
-    from skillshelf.rendering._review import ReviewPage
 
-__all__ = ["Cleaned", "LongText", "ReviewPage", "can_page", "fits_screen", "markdown", "show_pages", "truncate_cells"]
+__all__ = [
+    "Cleaned",
+    "LongText",
+    "ReviewPage",
+    "can_page",
+    "fits_screen",
+    "markdown",
+    "show_pages",
+    "truncate_cells",
+]
 
-# Markdown brings a parser and the lexers of many languages: cutting a line must not wait for them.
-__getattr__ = export_lazily(
-    __name__,
-    {
-        "_markdown": ["markdown"],
-        "_output": ["Cleaned", "truncate_cells"],
-        "_pager": ["LongText", "can_page", "fits_screen", "show_pages"],
-        "_review": ["ReviewPage"],
-    },
-)
+# Markdown brings a parser and the lexers of many languages, which a line of output must not wait for.
+__getattr__ = export_lazily(__name__, {"_markdown": ["markdown"]})

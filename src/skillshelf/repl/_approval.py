@@ -1,12 +1,13 @@
-"""The question before a tool runs: the screen shows what it would do, and one key decides."""
+"""What the agent asks the user: whether a tool may run, and the value of a variable."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Approval, Confinement, Refusal, SkillScript
+from skillshelf.agent import SHELL, WRITING, Approval, Confinement, Refusal, SkillScript, VariableRequest
 from skillshelf.repl._keyboard import Keyboard
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
 from skillshelf.text import clean, clean_line
@@ -192,3 +193,26 @@ def _describe_always(approval: Approval) -> str:
     if approval.tool in WRITING:
         return f"every {approval.tool}, but not of {_OBEYED}"
     return f"{approval.tool} with these very arguments"
+
+
+async def ask_variable(request: VariableRequest, console: Console, keyboard: Keyboard) -> str | None:
+    """Return the value, from the environment or typed unseen, or None if the user does not give one."""
+    name = clean_line(request.name)
+    console.print(
+        Text(
+            f"The skill {clean_line(request.skill)} asks for {name} for its scripts. They get it until the session "
+            "ends; nothing else does, and it is not saved.",
+            "yellow",
+        )
+    )
+    if request.in_environment:
+        answers = {"y": "yes", "t": "type", "n": "no"}
+        answer = await keyboard.ask(f"Give them {name} from your environment? [y]es [t]ype another [n]o", answers, "no")
+        console.print(Text(answer, "dim"))
+        if answer == "yes":
+            return os.environ.get(request.name)
+        if answer == "no":
+            return None
+    value = await keyboard.read_secret(f"{name} (not shown; Enter for none): ")
+    console.print(Text("given" if value else "not given", "dim"))
+    return value or None

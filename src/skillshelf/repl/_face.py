@@ -1,16 +1,22 @@
-"""The two faces of a chat, a terminal and a pipe: what commands may do with them."""
+"""The two faces of a chat, a terminal and a pipe: what commands may do with them, and what both do alike."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import RenderableType
 
-from skillshelf.agent import AgentCore, Attachment, Settings
-from skillshelf.agent.events import Event
-from skillshelf.agent.sessions import SessionInfo
 from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
+
+if TYPE_CHECKING:
+    from skillshelf.agent import AgentCore, Attachment, FoundAttachments, Settings
+    from skillshelf.agent.events import Event
+    from skillshelf.agent.sessions import SessionInfo
 
 
 class ChatFace(Protocol):
@@ -55,3 +61,34 @@ def clean_output(parts: tuple[RenderableType, ...]) -> Iterator[RenderableType]:
     for part in parts:
         if part != "":
             yield clean(part) if isinstance(part, str) else Cleaned(part)
+
+
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def call_on_end_signal(close: Callable[[int], None]) -> None:
+    """Call `close` in the running loop, with the exit code for the signal, when a signal ends the program."""
+    loop = asyncio.get_running_loop()
+    for number in _ENDING_SIGNALS:
+        is_ignored = signal.getsignal(number) is signal.SIG_IGN  # under nohup
+        if is_ignored:
+            continue
+        with suppress(ValueError, RuntimeError):  # outside the main thread, signals belong to the caller
+            loop.add_signal_handler(number, close, 128 + number)
+
+
+_MAX_PROBLEMS = 5
+"""Lines about files that were not attached. A pasted text can be full of words that begin with `@`."""
+
+
+def describe_attachments(core: AgentCore, found: FoundAttachments) -> Iterator[str]:
+    """Yield a line for each attached file, and for each that could not be attached."""
+    for attachment in found.attachments:
+        yield f"attached {attachment.name}: {_describe_size(core, attachment)}"
+    yield from found.problems[:_MAX_PROBLEMS]
+    if len(found.problems) > _MAX_PROBLEMS:
+        yield f"… and {len(found.problems) - _MAX_PROBLEMS} more that were not attached"
+
+
+def _describe_size(core: AgentCore, attachment: Attachment) -> str:
+    return f"{attachment.summary}, ~{attachment.count_tokens(core.shelf.counter):,} tokens"

@@ -5,17 +5,21 @@ appears above it.
 """
 
 import asyncio
+import io
 import os
 import signal
+import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from textwrap import wrap
 from typing import Any
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter
+from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
@@ -36,15 +40,15 @@ from prompt_toolkit.layout import (
     to_container,
 )
 from prompt_toolkit.layout.processors import TabsProcessor
-from prompt_toolkit.styles import Style
+from prompt_toolkit.layout.screen import Screen
+from prompt_toolkit.output import Output
+from prompt_toolkit.renderer import CPR_Support, Renderer
+from prompt_toolkit.styles import BaseStyle, Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._keyboard import Keyboard
+from skillshelf.repl._keyboard import Keyboard, Line, LineQueue, Pastes
 from skillshelf.repl._keys import make_bindings, make_footer_bindings
-from skillshelf.repl._lines import Line, LineQueue, Pastes
-from skillshelf.repl._output import PrintedOutput
-from skillshelf.repl._renderer import FooterRenderer
 from skillshelf.text import clean, clean_line
 
 DrawLive = Callable[[int, int], str]
@@ -394,3 +398,131 @@ def _prefix_line(line: int, wrapped: int) -> AnyFormattedText:
 
 def _make_text_window(draw: Callable[[], AnyFormattedText]) -> Window:
     return Window(FormattedTextControl(draw), dont_extend_height=True)
+
+
+class FooterRenderer(Renderer):
+    """Draws the footer, and finds all of it again to erase it.
+
+    When a window gets narrower, most terminals break the lines on the screen anew, so that the footer takes more rows
+    than it was drawn on. A renderer that does not know this leaves the first ones behind as a copy.
+    """
+
+    def __init__(self, style: BaseStyle, output: Output, layout: Layout) -> None:
+        super().__init__(style, output)
+        # The footer needs no more room than its lines, and the answer to such a query could be taken for keys.
+        self.cpr_support = CPR_Support.NOT_SUPPORTED
+        self.is_suspended = False
+        """True while another program has the terminal: what is on the screen is not ours to erase."""
+        self._layout = layout
+        self._breaks_lines = breaks_lines_anew(os.environ)
+        self._drawn_columns = 0
+
+    def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
+        columns = self.output.get_size().columns
+        if columns != self._drawn_columns:
+            self.erase(leave_alternate_screen=False)
+        super().render(app, layout, is_done)
+        self._drawn_columns = columns
+
+    def erase(self, leave_alternate_screen: bool = True) -> None:
+        if self.is_suspended:
+            return
+        screen = self.last_rendered_screen
+        if screen is None:
+            super().erase(leave_alternate_screen)
+            return
+
+        cursor = screen.get_cursor_position(self._layout.current_window)
+        self.output.cursor_backward(cursor.x)
+        self.output.cursor_up(cursor.y + self._count_added_rows(screen, cursor))
+        # The first row by itself: tmux keeps a copy of a screen that is cleared from its first cell on.
+        self.output.erase_end_of_line()
+        self.output.cursor_down(1)
+        self.output.erase_down()
+        self.output.cursor_up(1)
+        self.output.reset_attributes()
+        self.output.enable_autowrap()
+        self.output.flush()
+        self.reset(leave_alternate_screen=leave_alternate_screen)
+
+    def begin_anew(self) -> None:
+        """Draw the next frame from the cursor's line on, because another program has moved the cursor."""
+        self.output.write_raw("\r")
+        self.output.erase_down()
+        self.output.reset_attributes()
+        self.reset()
+
+    def _count_added_rows(self, screen: Screen, cursor: Point) -> int:
+        """Return how many rows more than when they were drawn the lines above the cursor take now."""
+        columns = self.output.get_size().columns
+        if columns >= self._drawn_columns or not self._breaks_lines:
+            return 0
+        widths = [_find_width(screen, row) for row in range(cursor.y)]
+        return sum((width - 1) // columns for width in widths if width) + cursor.x // columns
+
+
+def breaks_lines_anew(environment: Mapping[str, str]) -> bool:
+    """Return True if the terminal breaks lines on the screen anew when it gets narrower, as nearly all of them do."""
+    if "TMUX" in environment:
+        return True  # it draws the screen itself, whatever it runs in
+    cuts_lines = "STY" in environment or "XTERM_VERSION" in environment
+    return not cuts_lines and not environment.get("TERM", "").startswith(("rxvt", "st-", "linux"))
+
+
+def _find_width(screen: Screen, row: int) -> int:
+    """Return the number of cells from the left to the last one that is not blank."""
+    cells = screen.data_buffer[row]
+    return max((column + cell.width for column, cell in cells.items() if cell.char.strip()), default=0)
+
+
+class PrintedOutput(io.TextIOBase):
+    """Text printed while the footer is on the screen. The footer draws it above itself."""
+
+    def __init__(self, announce: Callable[[], None]) -> None:
+        self._announce = announce
+        self._pieces: list[str] = []
+        self._lock = threading.Lock()  # libraries may log from a thread
+        self._stdout = sys.stdout
+
+    @contextmanager
+    def capture(self) -> Iterator[None]:
+        """Take over what is printed by Python code while the block runs."""
+        self._stdout = sys.stdout
+        with redirect_stdout(self), redirect_stderr(self):
+            yield
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            self._pieces.append(text)
+        self._announce()
+        return len(text)
+
+    @property
+    def has_lines(self) -> bool:
+        return any("\n" in piece for piece in self._pieces)
+
+    def take_lines(self) -> str:
+        """Return the whole lines that were written; the rest of a line waits for its end."""
+        with self._lock:
+            text = "".join(self._pieces)
+            lines, newline, rest = text.rpartition("\n")
+            self._pieces = [rest] if rest else []
+        return lines + newline
+
+    def flush_rest(self) -> None:
+        """Write what is left: the footer is gone."""
+        rest = "".join(self._pieces)
+        self._pieces = []
+        with suppress(OSError, ValueError):  # the terminal was closed
+            self._stdout.write(rest)
+            self._stdout.flush()
+
+    def isatty(self) -> bool:
+        return self._stdout.isatty()
+
+    def fileno(self) -> int:
+        return self._stdout.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stdout.encoding

@@ -1,4 +1,4 @@
-"""The keyboard: questions that one key answers, and the terminal device behind the keys."""
+"""What the user types: lines that wait for their turn, keys that answer a question, and the terminal's modes."""
 
 import asyncio
 import os
@@ -6,6 +6,7 @@ import re
 import select
 import termios
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from typing import Protocol
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import get_app_session
 from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from rich.console import Console, RenderableType
 
+from skillshelf.files import make_private_folders, state_home
 from skillshelf.rendering import LongText, can_page, show_pages
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
@@ -285,3 +288,109 @@ def _wrap_question(question: str) -> str:
     """Break the question between words."""
     columns = max(_MIN_COLUMNS, get_terminal_size().columns - 1)
     return "\n".join(wrap(question.strip(), columns)) + " "
+
+
+MAX_PASTED_LINES = 20
+"""A paste of more lines is folded in the editor."""
+
+_FOLDED = re.compile(r"\[pasted [\d,]+ lines(?: #\d+)?\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A message or command as the user sent it."""
+
+    text: str
+    shown: str
+    """The text as the editor showed it: with folded pastes."""
+
+
+class LineQueue:
+    """Lines that were sent and not answered yet, in order."""
+
+    def __init__(self) -> None:
+        self._lines: deque[Line] = deque()
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def list_shown(self) -> list[str]:
+        return [line.shown for line in self._lines]
+
+    def put(self, line: Line) -> None:
+        self._lines.append(line)
+        self._changed.set()
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if no line waits and no more will come."""
+        return self._is_closed and not self._lines
+
+    def close(self) -> None:
+        """Let `take` return None once the queue is empty."""
+        self._is_closed = True
+        self._changed.set()
+
+    async def take(self) -> Line | None:
+        """Wait for the next line. Return None if no more will come."""
+        while not self._lines:
+            if self._is_closed:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._lines.popleft()
+
+    def take_back_last(self) -> str:
+        """Remove the last line, and return it as the editor showed it."""
+        return self._lines.pop().shown
+
+    def take_back_all(self) -> list[str]:
+        """Remove all lines, and return them as the editor showed them."""
+        shown = self.list_shown()
+        self._lines.clear()
+        return shown
+
+
+class Pastes:
+    """Long pastes, each behind the words that stand for it in the editor."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def fold(self, text: str) -> str:
+        """Return the text to insert for a paste: the paste itself, or the words that stand for a long one."""
+        count = len(text.splitlines())
+        if count <= MAX_PASTED_LINES:
+            return text
+
+        words = f"[pasted {count:,} lines]"
+        number = 1
+        while self._texts.get(words, text) != text:
+            number += 1
+            words = f"[pasted {count:,} lines #{number}]"
+        self._texts[words] = text
+        return words
+
+    def unfold(self, shown: str) -> str:
+        """Return the text with every paste in full."""
+        return _FOLDED.sub(lambda words: self._texts.get(words[0], words[0]), shown)
+
+    def find_end(self, shown: str) -> str:
+        """Return the words for a paste at the end of this text, or an empty string."""
+        return next((words for words in self._texts if shown.endswith(words)), "")
+
+
+def open_history() -> History:
+    """Return the lines of earlier sessions."""
+    home = state_home()
+    if home is None:
+        return InMemoryHistory()
+    try:
+        make_private_folders(home)
+        path = os.path.join(home, "history")
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(path)

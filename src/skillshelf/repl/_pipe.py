@@ -12,10 +12,8 @@ from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._attachments import describe_attachments
 from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._end import call_on_end_signal
-from skillshelf.repl._face import clean_output
+from skillshelf.repl._face import call_on_end_signal, clean_output, describe_attachments
 from skillshelf.repl._quotes import count_changed_lines
 from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
 from skillshelf.repl._views import view_sessions

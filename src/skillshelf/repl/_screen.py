@@ -1,25 +1,38 @@
-"""Events on a terminal: the answer as Markdown, everything else folded to a line."""
+"""What happens, on the screen: events as they come, and the last exchanges of a resumed session."""
+
+from __future__ import annotations
 
 import math
 import re
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
-from skillshelf.agent import describe_delta
+from skillshelf.agent import AgentCore, describe_delta
 from skillshelf.agent import events as on
+from skillshelf.agent.sessions import typed_text
 from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
-from skillshelf.rendering import truncate_cells
-from skillshelf.repl._markdown import MarkdownStream
+from skillshelf.rendering import markdown, truncate_cells
+from skillshelf.repl._answer import MarkdownStream
 from skillshelf.repl._quotes import Diff, FoldedDiff, count_changed_lines
-from skillshelf.text import clean, clean_line, without_colors
+from skillshelf.text import clean, clean_line, count_noun, truncate, without_colors
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
@@ -145,7 +158,7 @@ class Screen:
                 self.console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
         return capture.get().rstrip("\n")
 
-    def _describe_work(self, calls: "list[_RunningCall]", columns: int) -> Line:
+    def _describe_work(self, calls: list[_RunningCall], columns: int) -> Line:
         seconds = time.monotonic() - self._started
         frame = _SPINNER[int(seconds * _SPINNER_FRAMES_PER_SECOND) % len(_SPINNER)]
         facts = [_format_seconds(seconds), "Esc stops"]
@@ -372,3 +385,69 @@ def _format_seconds(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.0f}s"
     return f"{seconds // 60:.0f}m {seconds % 60:02.0f}s"
+
+
+_SHOWN_EXCHANGES = 3
+_MAX_TYPED = 1_000
+_MAX_ANSWER = 6_000
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A message of the user and everything until the next one."""
+
+    typed: str
+    parts: list[ModelRequestPart | ModelResponsePart] = field(default_factory=list)
+
+
+def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
+    """Return the last exchanges of the session that goes on, and say how many there are."""
+    conversation = core.conversation
+    messages = conversation.session.transcript if conversation.session else conversation.messages
+    exchanges = _split_exchanges(messages)
+    shown = exchanges[-_SHOWN_EXCHANGES:]
+
+    heading = f"Session {conversation.id}"
+    if len(shown) < len(exchanges):
+        heading += f": showing the last {len(shown)} of {count_noun(len(exchanges), 'message')}"
+    else:
+        heading += f": {count_noun(len(exchanges), 'message')}"
+    blocks: list[RenderableType] = [Line(heading, "dim")]
+    for exchange in shown:
+        blocks += _view_exchange(exchange)
+    return blocks
+
+
+def _split_exchanges(messages: Sequence[ModelMessage]) -> list[_Exchange]:
+    exchanges: list[_Exchange] = []
+    for message in messages:
+        typed = typed_text(message) if isinstance(message, ModelRequest) else ""
+        if typed:
+            exchanges.append(_Exchange(typed))
+        if exchanges:
+            exchanges[-1].parts += [part for part in message.parts if not isinstance(part, UserPromptPart)]
+    return exchanges
+
+
+def _view_exchange(exchange: _Exchange) -> Iterator[RenderableType]:
+    yield Line()
+    yield Line.assemble(("› ", "bold"), truncate(clean(exchange.typed), _MAX_TYPED))
+    results = {part.tool_call_id: part for part in exchange.parts if isinstance(part, ToolReturnPart)}
+    for part in exchange.parts:
+        if isinstance(part, TextPart) and part.content.strip():
+            yield markdown(truncate(part.content, _MAX_ANSWER))
+        elif isinstance(part, ToolCallPart):
+            yield _view_call(part, results.get(part.tool_call_id))
+
+
+def _view_call(call: ToolCallPart, result: ToolReturnPart | None) -> RenderableType:
+    try:
+        arguments = call.args_as_dict()
+    except ValueError:  # the model did not write JSON
+        arguments = {"": str(call.args)}
+    title = describe_call(on.ToolCalled(call.tool_call_id, call.tool_name, arguments))
+    if result is None:  # it was interrupted, or had to be repeated
+        return Line.assemble(("● ", "red"), title, no_wrap=True, overflow="ellipsis")
+    text = result.model_response_str(wrap_if_error=False)
+    returned = on.ToolReturned(call.tool_call_id, call.tool_name, text, ok=result.outcome == "success")
+    return FoldedResult(title, returned)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit.output import ColorDepth
 
-from skillshelf.repl._end import call_on_end_signal
+from skillshelf.repl._face import call_on_end_signal
 from skillshelf.repl._footer import Footer
-from skillshelf.repl._keyboard import Keyboard
-from skillshelf.repl._lines import Line, open_history
+from skillshelf.repl._keyboard import Keyboard, Line, open_history
 from skillshelf.settings import Settings
 from skillshelf.streams import discard_output
 

@@ -13,18 +13,15 @@ from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.rendering import LongText
-from skillshelf.repl._approval import STOP, Approver
-from skillshelf.repl._attachments import describe_attachments
+from skillshelf.repl._approval import STOP, Approver, ask_variable
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
-from skillshelf.repl._face import clean_output
+from skillshelf.repl._face import clean_output, describe_attachments
 from skillshelf.repl._footer import NO_RESULTS, Footer
 from skillshelf.repl._picker import pick_session
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files
-from skillshelf.repl._replay import view_resumed
 from skillshelf.repl._review import Reviewer
-from skillshelf.repl._screen import Screen
+from skillshelf.repl._screen import Screen, view_resumed
 from skillshelf.repl._shell import parse_shell_line, run_shell_line
-from skillshelf.repl._variables import ask_variable
 from skillshelf.repl._views import count_skills, format_status
 from skillshelf.settings import Mode
 from skillshelf.slash import complete

@@ -1,5 +1,8 @@
-"""What commands show: tables, bars and the status line, made of values that are cleaned on the way in."""
+"""What commands show: skills, rules, servers, sessions, the window, changes of files, and why a skill was not used."""
 
+from __future__ import annotations
+
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.cells import cell_len
@@ -7,15 +10,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Context, Rule
+from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused, explain_unused
+from skillshelf.agent.checkpoints import FileState
+from skillshelf.agent.filetools import diff_texts, show_path
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
-from skillshelf.explain import explain_unavailable
+from skillshelf.explain import describe_level, explain_unavailable
 from skillshelf.rendering import truncate_cells
 from skillshelf.repl._face import ChatFace
+from skillshelf.repl._quotes import Diff
 from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
-from skillshelf.text import clean, clean_line, count_noun
+from skillshelf.text import clean, clean_line, count_noun, decode_text
 
 _MAX_ROWS = 10
 _MAX_SHARES = 8
@@ -303,3 +309,126 @@ def _make_table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading)
     return table
+
+
+_MAX_LISTED = 20
+_MAX_MESSAGE_CELLS = 40
+_MAX_DIFF_BYTES = 256 * 1024
+_MAX_DIFF_LINES = 1_000
+
+
+def view_undone(undone: Undone, action: str) -> Sequence[RenderableType]:
+    """Return what an undo or a redo did. `action` says it in words: `Took back`."""
+    message = truncate_cells(clean_line(undone.message), _MAX_MESSAGE_CELLS)
+    lines: list[RenderableType] = [f'{action} "{message}": {count_noun(len(undone.changed), "path")}.']
+    lines += [Text(f"  {show_path(path)}", "dim") for path in undone.changed[:_MAX_LISTED]]
+    if len(undone.changed) > _MAX_LISTED:
+        lines.append(Text(f"  … and {len(undone.changed) - _MAX_LISTED:,} more", "dim"))
+    if undone.left:
+        lines.append(Text("Left as they are:", "yellow"))
+        lines += [Text(f"  {_explain_left(file)}", "yellow") for file in undone.left[:_MAX_LISTED]]
+    if len(undone.left) > _MAX_LISTED:
+        lines.append(Text(f"  … and {len(undone.left) - _MAX_LISTED:,} more", "yellow"))
+    return lines
+
+
+def _explain_left(file: LeftFile) -> str:
+    path = show_path(file.path)
+    if file.reason == "changed":
+        return f"{path}: it was changed since. /undo {path} takes it back anyway, and /redo brings your version back."
+    if file.reason == "not-kept":
+        return f"{path}: its content was not kept (too large, secret, or its checkpoint is too old)."
+    return f"{path}: {clean_line(file.problem)}."
+
+
+def view_changes(changes: Sequence[ChangedFile]) -> Iterator[RenderableType]:
+    """Return the changes as diffs. Binary and large files are only named."""
+    for change in changes:
+        if change.before.kind != "folder" and change.after.kind != "folder":
+            yield from _view_change(change)
+
+
+def _view_change(change: ChangedFile) -> Iterator[RenderableType]:
+    path = show_path(change.path)
+    title = Text.assemble((path, "bold"), (f"  {_describe_change(change)}", "dim"))
+    if not change.is_current:
+        title.append("  you changed it since: this is the file as it is now", "yellow")
+
+    old = _read_text(change.before, change.old)
+    new = _read_text(change.after, change.new)
+    if old is None or new is None:
+        sizes = f"{_format_state(change.before)} → {_format_state(change.after)}"
+        yield title.append(f"  not shown: {sizes}", "dim")
+        return
+
+    diff = diff_texts(old, new, change.path)
+    lines = diff.count("\n") + 1
+    if lines > _MAX_DIFF_LINES:
+        yield title.append(f"  not shown: {lines:,} lines of changes", "dim")
+        return
+    yield title
+    if diff:
+        yield Diff(clean(diff))
+
+
+def _describe_change(change: ChangedFile) -> str:
+    before = change.before
+    after = change.after
+    if before.kind == "absent":
+        return "created"
+    if after.kind == "absent":
+        return "deleted"
+    if before.kind != after.kind:
+        return f"a {before.kind} became a {after.kind}"
+    if before.mode != after.mode:
+        mode = f"mode {before.mode:o} → {after.mode:o}"
+        return mode if before.digest == after.digest else f"changed, {mode}"
+    return "changed"
+
+
+def _read_text(state: FileState, data: bytes | None) -> str | None:
+    """Return a content as text: empty if there is nothing, None if it cannot be shown."""
+    if state.kind == "absent":
+        return ""
+    if data is None or len(data) > _MAX_DIFF_BYTES:
+        return None
+    return decode_text(data)
+
+
+def _format_state(state: FileState) -> str:
+    if state.kind == "absent":
+        return "nothing"
+    if state.kind == "other":
+        return "unknown"
+    return f"{state.size:,} bytes"
+
+
+async def show_why_not(face: ChatFace, typed: str) -> None:
+    """Explain why a skill was not used for the last message, or for the request after its name. Raises SkillError."""
+    name, _, request = typed.strip().partition(" ")
+    if not name:
+        raise SkillError("Which skill? Type /why-not NAME, and a request if you mean another than your last message.")
+    with face.waiting("the skill is looked up"):
+        unused = await asyncio.to_thread(explain_unused, face.core, name, request)
+    for line in _view_unused(unused):
+        face.print(line)
+
+
+def _view_unused(unused: Unused) -> list[Text]:
+    explanation = unused.explanation
+    lines = [Text(clean_line(explanation.headline), "bold"), Text(clean_line(unused.verdict))]
+    for reason in explanation.reasons:
+        lines.append(Text(f"{reason.code}: {clean_line(reason.message)}", "yellow"))
+        if reason.fix:
+            lines.append(Text(f"  fix: {clean_line(reason.fix)}", "cyan"))
+    for other in explanation.better:
+        advantages = truncate_cells(clean_line(other.describe_advantages()), 160)
+        lines.append(Text(f"  {clean_line(other.match.name)} {other.match.score:.2f}: {advantages}", "dim"))
+    rank = explanation.describe_rank()
+    if rank:
+        lines.append(Text(clean_line(rank), "dim"))
+    if explanation.level is not None:
+        lines.append(Text(f"The listing shows {describe_level(explanation.level)} to the model.", "dim"))
+    if explanation.is_usable and not unused.is_loaded:
+        lines.append(Text(f"/skills:{clean_line(explanation.name)} applies it now.", "dim"))
+    return lines
