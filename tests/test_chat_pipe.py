@@ -123,7 +123,7 @@ def test_a_fresh_clone_is_withheld_with_a_hint(tmp_path: Path, write: Write) -> 
     assert "PROJECT-BYTES" not in result.stdout
     notices = [event["text"] for event in map(json.loads, result.stdout.splitlines()) if event["event"] == "notice"]
     assert notices == [
-        "Not used, because you have not approved them: pdf, AGENTS.md.",
+        "pdf, AGENTS.md are waiting for your review, and can't be used until then.",
         "Review them with `skillshelf trust`, or pass --trust-workspace.",
     ]
     as_text = chat("-p", "hi", "--model", script(tmp_path, "ok"), cwd=tmp_path)

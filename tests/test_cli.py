@@ -177,7 +177,7 @@ Fill in PDF forms.
 
 source         project
 location       skills/pdf/SKILL.md
-review         it's waiting for your review, and the agent doesn't use it until then \
+review         it is waiting for your review, and can't be used until then \
 (`skillshelf trust` shows it and asks)
 instructions   5 tokens, 17 bytes
 

@@ -33,7 +33,7 @@ pdf is on the shelf.
 
 taken: skills/pdf/SKILL.md (project)
   - the listing shows its instructions
-  - it's waiting for your review, and the agent doesn't use it until then \
+  - it is waiting for your review, and can't be used until then \
 (`skillshelf trust` shows it and asks)
 
 searched: . (the folder you are in, which is not part of a repository)

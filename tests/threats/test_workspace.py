@@ -44,7 +44,7 @@ def test_why_says_that_a_skill_of_a_parent_waits_for_review(
     monkeypatch.chdir(tmp_path / "parent/work")
     code, out, err = run("why", "planted")
     assert (code, err) == (0, "")
-    assert "it's waiting for your review" in out
+    assert "it is waiting for your review" in out
 
 
 @as_root

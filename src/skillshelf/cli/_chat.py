@@ -15,6 +15,7 @@ from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.explain import describe_outdated, describe_waiting
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
@@ -272,8 +273,8 @@ def _describe_pending_skills(core: "AgentCore") -> list[str]:
     new = list(dict.fromkeys(skill.name for skill in pending if skill.status == "new"))
     changed = list(dict.fromkeys(skill.name for skill in pending if skill.status == "changed"))
     if new:
-        lines.append(f"Not used, because you have not approved them: {list_names(new, _MAX_LISTED_NAMES)}.")
+        lines.append(f"{describe_waiting(list_names(new, _MAX_LISTED_NAMES), len(new))}.")
     if changed:
-        lines.append(f"Used as you approved them, not as they are now: {list_names(changed, _MAX_LISTED_NAMES)}.")
+        lines.append(f"{describe_outdated(list_names(changed, _MAX_LISTED_NAMES))}.")
     lines.append("Review them with `skillshelf trust`, or pass --trust-workspace.")
     return lines

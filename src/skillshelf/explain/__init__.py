@@ -4,6 +4,7 @@ from skillshelf.explain._places import Occurrence, explain_candidate, search_els
 from skillshelf.explain._reasons import (
     Reason,
     describe_level,
+    describe_outdated,
     describe_review,
     describe_waiting,
     explain_absence,
@@ -19,6 +20,7 @@ __all__ = [
     "Reason",
     "RequestExplanation",
     "describe_level",
+    "describe_outdated",
     "describe_review",
     "describe_waiting",
     "explain_absence",

@@ -148,25 +148,22 @@ def describe_review(shelf: Shelf, candidate: Candidate, command: str = "skillshe
         return Reason("approved", "you approved it, so the agent uses it as it is")
     if pending.status == "new":
         return _explain_unreviewed(command)
-    return Reason(
-        "outdated",
-        "it changed since your review, and the agent uses the version you approved",
-        f"`{command} trust` shows the changes and asks",
-    )
+    return Reason("outdated", describe_outdated("it"), f"`{command} trust` shows the changes and asks")
 
 
 def _explain_unreviewed(command: str) -> Reason:
-    return Reason(
-        "unreviewed",
-        "it's waiting for your review, and the agent doesn't use it until then",
-        f"`{command} trust` shows it and asks",
-    )
+    return Reason("unreviewed", describe_waiting("it", 1), f"`{command} trust` shows it and asks")
 
 
 def describe_waiting(what: str, count: int, *, whose: str = "your") -> str:
     """Say that content waits for a review: `2 skills are waiting for your review, and can't be used until then`."""
     verb = "is" if count == 1 else "are"
     return f"{what} {verb} waiting for {whose} review, and can't be used until then"
+
+
+def describe_outdated(what: str) -> str:
+    """Say that approved content has changed: `pdf, sql changed since your review: the agent uses …`."""
+    return f"{what} changed since your review: the agent uses what you approved"
 
 
 def explain_missing_tools(shelf: Shelf, skill: SkillDescriptor) -> Iterator[Reason]:
