@@ -24,12 +24,16 @@ if kind == "dies":
 if kind == "tells":
     sys.exit(f"{os.environ['TOKEN']} was not accepted")
 
+real_output = os.dup(1)  # the SDK takes standard output for itself
 server = MCPServer("test")
 
 
 @server.tool()
 def add(left: int, right: int) -> str:
-    """Add two numbers."""
+    """Add two numbers. The server that `garbles` sends half of an answer."""
+    if kind == "garbles":
+        os.write(real_output, b'{"jsonrpc": "2.0", "id": 3, "result": {tru\n')
+        time.sleep(600)
     return str(left + right)
 
 

@@ -183,9 +183,16 @@ def test_a_call_that_is_never_answered_ends_with_an_error(tmp_path: Path) -> Non
     assert events[-1] == Finished("Too bad.")
 
 
-def test_a_server_that_dies_is_reported_to_model_and_user(tmp_path: Path) -> None:
-    """In the same turn; its tools are gone from the next call on."""
-    core, events = talk(tmp_path, settings(), call("kit__leave"), "ok")
+@pytest.mark.parametrize(
+    ("server", "step"),
+    [(settings(), call("kit__leave")), (settings("garbles"), call("kit__add", left=1, right=1))],
+    ids=["dies", "garbles"],
+)
+def test_a_server_that_dies_or_sends_damaged_replies_is_reported(
+    tmp_path: Path, server: ServerSettings, step: Any
+) -> None:
+    """To the model and the user in the same turn; its tools are gone from the next call on."""
+    core, events = talk(tmp_path, server, step, "ok")
     (result,) = of(events, ToolReturned)
     assert not result.ok
     assert "ended the connection during the call" in result.text

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._commands import run_confined
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
     from skillshelf.agent._core import AgentCore
-    from skillshelf.agent._explain import Explanation, explain_error, hide_keys
+    from skillshelf.agent._explain import explain_error, hide_keys
     from skillshelf.agent._models import (
         DEFAULTS,
         ChosenModel,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         usage_of,
     )
     from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
-    from skillshelf.agent._repetition import Repetition
     from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from skillshelf.agent.rules import Rule, RuleBook
     from skillshelf.agent.scripts import SkillScript, VariableRequest
     from skillshelf.agent.sessions import Sessions
-    from skillshelf.trust import Trust
 
 __all__ = [
     "DEFAULTS",
@@ -52,14 +50,12 @@ __all__ = [
     "ChosenModel",
     "Confinement",
     "Context",
-    "Explanation",
     "Fail",
     "FoundAttachments",
     "LeftFile",
     "ModelPreview",
     "Policy",
     "Refusal",
-    "Repetition",
     "Request",
     "Retries",
     "Rule",
@@ -69,7 +65,6 @@ __all__ = [
     "Sessions",
     "Settings",
     "SkillScript",
-    "Trust",
     "Undone",
     "Unused",
     "VariableRequest",
@@ -100,13 +95,12 @@ __getattr__ = export_lazily(
         "_commands": ["run_confined"],
         "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
         "_core": ["AgentCore"],
-        "_explain": ["Explanation", "explain_error", "hide_keys"],
+        "_explain": ["explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
-        "_repetition": ["Repetition"],
         "_retries": ["Retries"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
-        "_skills": ["Trust", "WorkspaceSkills", "describe_delta"],
+        "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
         "_unused": ["Unused", "explain_unused"],

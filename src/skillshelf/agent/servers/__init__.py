@@ -1,19 +1,10 @@
 """MCP servers whose tools the agent may call. Only the user's settings name them; a workspace has no say.
 
-The client is that of the MCP SDK, which the extra `mcp` brings, with a transport of our own for programs.
+The client is that of the MCP SDK, which the extra `mcp` brings, with a transport of our own for programs. See
+`docs/adr/0009-pydantic-ai-and-a-gate.md`.
 """
 
-from typing import TYPE_CHECKING
+from skillshelf.agent.servers._servers import ServerToolset, ToolServers, server_of
+from skillshelf.agent.servers._settings import ServerSettings, load_servers
 
-from skillshelf._lazy import export_lazily
-from skillshelf.agent.servers._settings import ServerSettings, find_workspace_servers, load_servers
-
-if TYPE_CHECKING:
-    from skillshelf.agent.servers._servers import ToolServers
-    from skillshelf.agent.servers._toolset import ServerToolset, server_of
-
-__all__ = ["ServerSettings", "ServerToolset", "ToolServers", "find_workspace_servers", "load_servers", "server_of"]
-
-__getattr__ = export_lazily(
-    __name__, {"_servers": ["ToolServers"], "_toolset": ["ServerToolset", "server_of"]}, extra="chat"
-)
+__all__ = ["ServerSettings", "ServerToolset", "ToolServers", "load_servers", "server_of"]

@@ -40,7 +40,7 @@ class ServerProgram:
         self._programs = CleanPath(root)
         self._errors = b""
         self.ended = anyio.Event()
-        """Set when the program has closed its output or sent too long a line."""
+        """Set when the program has closed its output, or sent a line that is damaged or too long."""
 
     @property
     def last_error(self) -> str:
@@ -105,7 +105,8 @@ class ServerProgram:
                     *lines, rest = bytes(data).split(b"\n")
                     for line in lines:
                         buffer += line
-                        await _deliver(bytes(buffer), to_session)
+                        if not await _deliver(bytes(buffer), to_session):
+                            return
                         buffer.clear()
                     buffer += rest
                     if len(buffer) > _MAX_LINE:
@@ -131,14 +132,14 @@ class ServerProgram:
                 self._errors = (self._errors + data)[-_MAX_ERRORS:]
 
 
-async def _deliver(line: bytes, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-    if not line.strip():
-        return
+async def _deliver(line: bytes, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> bool:
+    """Deliver a line if it is a message. Return False for a damaged one, whose call would wait in vain."""
     try:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:  # a program that prints something else on the way: it is not a message
-        return
+    except ValueError:  # otherwise, the program prints something on the way
+        return not line.lstrip().startswith(b'{"jsonrpc"')
     await to_session.send(SessionMessage(message))
+    return True
 
 
 @contextmanager

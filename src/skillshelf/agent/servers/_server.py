@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import httpx2
@@ -15,20 +19,41 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.filetools import sniff_media_type
-from skillshelf.agent.servers._describe import MAX_TOOLS, RawTool, ServerTool, describe_tools
 from skillshelf.agent.servers._program import ServerProgram
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.results import MAX_MEDIA
-from skillshelf.text import clean_line, count_noun, hide_values, text_for_model, to_json, truncate
+from skillshelf.text import clean_line, count_noun, find_hidden, hide_values, text_for_model, to_json, truncate
 
 State = Literal["starting", "ready", "failed", "stopped"]
 
+_SEPARATOR = "__"
+"""Between the server's name and the tool's. No tool of the agent's own has it in its name."""
+_MAX_TOOLS = 128
+_MAX_NAME = 64
+_MAX_DESCRIPTION = 1_024
+_MAX_SCHEMA = 16 * 1024
+_MAX_SCHEMA_TEXT = 400
+_MAX_DEPTH = 16
+_OTHER_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
+_ANY_ARGUMENTS: dict[str, Any] = {"type": "object"}
 _MAX_PAGES = 20
 _MAX_RESULT = 50_000
 _MAX_PARTS = 100
 _SOUNDS = ("audio/mpeg", "audio/wav")
 _MAX_PROBLEM = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTool:
+    """A tool of a server, as the model gets it."""
+
+    name: str
+    """With the server's name in front."""
+    remote_name: str
+    """The server's own name for it."""
+    description: str
+    parameters: dict[str, Any]
 
 
 class ToolServer:
@@ -110,13 +135,13 @@ class ToolServer:
         return streamable_http_client(self.settings.url, http_client=http)
 
     async def _list_tools(self, client: Client) -> dict[str, ServerTool]:
-        found: list[RawTool] = []
+        found: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             page = await client.list_tools(cursor=cursor)
-            found += [RawTool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            found += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) > MAX_TOOLS:
+            if cursor is None or len(found) > _MAX_TOOLS:
                 break
 
         wanted = self.settings.tools
@@ -125,12 +150,12 @@ class ToolServer:
             if missing:
                 self._report(f"The MCP server {self.name} has no tool named {missing[0]!r:.80}.")
             found = [tool for tool in found if tool.name in wanted]
-        if len(found) > MAX_TOOLS:
+        if len(found) > _MAX_TOOLS:
             self._report(
-                f"The MCP server {self.name} has more than {MAX_TOOLS} tools, so some are left out. Name those you "
+                f"The MCP server {self.name} has more than {_MAX_TOOLS} tools, so some are left out. Name those you "
                 f"want in your settings: `tools` in [mcp.{self.name}]."
             )
-        return describe_tools(self.name, found)
+        return _describe_tools(self.name, found)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Call a tool by the name that the model knows. Raises ToolFailed, with words for the model."""
@@ -227,3 +252,57 @@ def _decode(data: str) -> bytes | None:
         return base64.b64decode(data, validate=True)
     except ValueError:
         return None
+
+
+# -- tools, made fit for a prompt: names that cannot collide, and bounded, visible text -------------------------------
+
+
+def _describe_tools(server: str, tools: Sequence[types.Tool]) -> dict[str, ServerTool]:
+    """Return the tools for the model by their new names. The first count, up to the limit."""
+    described: dict[str, ServerTool] = {}
+    for tool in tools:
+        name = _make_name(server, tool.name)
+        if name not in described and len(described) < _MAX_TOOLS:
+            text = truncate(clean_line(tool.description or ""), _MAX_DESCRIPTION)
+            description = f"[From the MCP server {server}] {text}".rstrip()
+            described[name] = ServerTool(name, tool.name, description, _clean_schema(tool.input_schema))
+    return described
+
+
+def _make_name(server: str, tool: str) -> str:
+    """Return a name that providers accept. A name that had to be shortened gets a mark that keeps it apart."""
+    plain = _OTHER_CHARACTERS.sub("_", tool) or "tool"
+    room = _MAX_NAME - len(server) - len(_SEPARATOR)
+    if len(plain) > room:
+        mark = hashlib.sha256(tool.encode(errors="surrogatepass")).hexdigest()[:8]
+        plain = f"{plain[: room - 9]}_{mark}"
+    return f"{server}{_SEPARATOR}{plain}"
+
+
+def _clean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with its texts cut and cleaned. One that is too large, too deep or hides something is dropped."""
+    try:
+        cleaned = _clean_value(schema, 0)
+        is_fit = isinstance(cleaned, dict) and len(json.dumps(cleaned)) <= _MAX_SCHEMA
+    except (ValueError, TypeError, RecursionError):
+        is_fit = False
+    if not is_fit:
+        return dict(_ANY_ARGUMENTS)
+    return {**cleaned, "type": "object"}
+
+
+def _clean_value(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise ValueError("too deep")
+    if isinstance(value, str):
+        return truncate(clean_line(value), _MAX_SCHEMA_TEXT)
+    if isinstance(value, Mapping):
+        cleaned: dict[str, Any] = {}
+        for key, item in value.items():
+            if not isinstance(key, str) or not key.isprintable() or any(find_hidden(key)):
+                raise ValueError("a name that cannot be shown")
+            cleaned[key] = _clean_value(item, depth + 1)
+        return cleaned
+    if isinstance(value, list | tuple):
+        return [_clean_value(item, depth + 1) for item in value]
+    return value

@@ -1,4 +1,4 @@
-"""The servers of one conversation, from the first message to the end of the program."""
+"""The servers of one conversation, from its first message to the end of the program, and their tools."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
 
 from skillshelf.agent.servers._settings import ServerSettings, find_workspace_servers
 from skillshelf.errors import MissingExtraError, SettingsError
@@ -15,6 +21,9 @@ if TYPE_CHECKING:
     from skillshelf.agent.servers._server import ToolServer
 
 _MAX_NOTICES = 20
+_SERVER = "skillshelf_mcp_server"
+# The server checks its arguments itself: its schema is only shown to the model.
+_ANY_ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 
 
 class ToolServers:
@@ -83,8 +92,6 @@ class ToolServers:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Call a tool. Raises ToolFailed."""
-        from pydantic_ai.exceptions import ToolFailed
-
         server = self.find(tool)
         if server is None:
             raise ToolFailed(f"The MCP server of {tool} is not running any more. Go on without it.")
@@ -97,11 +104,54 @@ class ToolServers:
         await asyncio.gather(task, return_exceptions=True)
 
     def _start(self, settings: ServerSettings) -> None:
-        from skillshelf.agent.servers._server import ToolServer
+        from skillshelf.agent.servers._server import ToolServer  # needs the extra `mcp`
 
         server = ToolServer(settings, self._workspace, self._root, self._notices.append)
         self._servers[settings.name] = server
         self._tasks[settings.name] = asyncio.create_task(server.run())
+
+
+class ServerToolset(AbstractToolset[Any]):
+    """The tools of all servers that are ready. Servers that are still starting are waited for."""
+
+    def __init__(self, servers: ToolServers) -> None:
+        self._servers = servers
+
+    @property
+    def id(self) -> str:
+        return "skillshelf_servers"
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        await self._servers.wait_until_settled()
+        tools: dict[str, ToolsetTool[Any]] = {}
+        for definition in self.definitions():
+            tools[definition.name] = ToolsetTool(
+                toolset=self, tool_def=definition, max_retries=ctx.max_retries, args_validator=_ANY_ARGUMENTS
+            )
+        return tools
+
+    def definitions(self) -> list[ToolDefinition]:
+        """Return the tools that can be called now."""
+        return [
+            ToolDefinition(
+                name=tool.name,
+                parameters_json_schema=tool.parameters,
+                description=tool.description,
+                metadata={_SERVER: server.name},
+            )
+            for server in self._servers.servers
+            for tool in server.tools.values()
+        ]
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        return await self._servers.call(name, tool_args)
+
+
+def server_of(tool: ToolDefinition) -> str:
+    """Return the name of the MCP server that a tool comes from, or an empty string."""
+    return str((tool.metadata or {}).get(_SERVER, ""))
 
 
 def _describe_unused(workspace: str) -> list[str]:
