@@ -63,7 +63,7 @@ def test_a_skill_that_is_off_is_nowhere_to_be_found() -> None:
 
     shelf = Shelf([ObjectSource([Runner()]), MemorySource({"a": text("a")})], choices={"runner": "off", "a": "off"})
     assert (list(shelf.catalog), shelf.tools(), shelf.search("about runs"), shelf.listing().text) == ([], (), [], "")
-    assert [candidate.found.name for candidate in shelf.off] == ["a", "runner"]
+    assert [candidate.found.name for candidate in shelf.chosen.off] == ["a", "runner"]
     with pytest.raises(SkillNotFoundError):
         shelf.turn().load("a", by="user")
 
@@ -104,7 +104,7 @@ def test_a_choice_for_one_source_leaves_the_other_skill_of_the_name() -> None:
     shelf.choose({"a": "off", "a@user": "full"})
     assert (shelf.catalog["a"].source, shelf.listing().full) == ("user", ("a",))
     shelf.choose({"a": "off"})
-    assert (len(shelf.catalog), len(shelf.off)) == (0, 2)
+    assert (len(shelf.catalog), len(shelf.chosen.off)) == (0, 2)
 
 
 def test_choices_can_change_on_an_open_shelf_and_survive_a_reload() -> None:
@@ -115,7 +115,7 @@ def test_choices_can_change_on_an_open_shelf_and_survive_a_reload() -> None:
     assert shelf.choose({"a": "off"}).removed == ("a",)
     source.put("a", text("a", "New.\n"))
     assert not shelf.reload()
-    assert [candidate.descriptor.size for candidate in shelf.off] == [len("New.\n")]
+    assert [candidate.descriptor.size for candidate in shelf.chosen.off] == [len("New.\n")]
     assert shelf.choose({"a": "manual"}).added == ("a",)
     assert shelf.choose({}).changed == ("a",)
     source.put("a", text("a"))
@@ -124,7 +124,7 @@ def test_choices_can_change_on_an_open_shelf_and_survive_a_reload() -> None:
     source.remove("a")
     shelf.choose({"a": "off"})
     shelf.reload()
-    assert shelf.off == ()
+    assert shelf.chosen.off == ()
 
 
 choice_tables = st.dictionaries(
@@ -142,7 +142,9 @@ def test_a_shelf_after_any_changes_is_like_one_opened_with_the_last_choices(step
     fresh = open_shelf(steps[-1])
     assert dict(shelf.catalog) == dict(fresh.catalog)
     assert shelf.listing().text == fresh.listing().text
-    assert [candidate.found.name for candidate in shelf.off] == [candidate.found.name for candidate in fresh.off]
+    assert [candidate.found.name for candidate in shelf.chosen.off] == [
+        candidate.found.name for candidate in fresh.chosen.off
+    ]
 
 
 # -- the file ---------------------------------------------------------------------------------------------------------

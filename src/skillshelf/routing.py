@@ -153,7 +153,7 @@ def _is_listed(catalog: Catalog, name: str) -> bool:
 
 def _can_be_described(shelf: "Shelf", match: "Match") -> bool:
     """Return False for a skill that another one shadows, or that the user wants to see by name only."""
-    return _is_listed(shelf.catalog, match.name) and shelf.choice_for(match.descriptor) != "name"
+    return _is_listed(shelf.catalog, match.name) and shelf.chosen.choice_for(match.descriptor) != "name"
 
 
 def _describes(listing: Listing, name: str) -> bool:

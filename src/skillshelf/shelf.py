@@ -5,12 +5,11 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from skillshelf._chosen import ChosenSkills
 from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Activation, Choice, Delta, Found, SkillDescriptor
+from skillshelf.descriptor import Activation, Choice, Delta, Found
 from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
@@ -73,7 +72,8 @@ class Shelf:
         """
         self.sources = tuple(sources)
         self.counter = counter
-        self._chosen = ChosenSkills(choices or {})
+        self.chosen = ChosenSkills(choices or {})
+        """The user's choices for single skills, and the skills that they switch off."""
         self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
@@ -141,7 +141,7 @@ class Shelf:
                     continue
                 for key, found in refreshed.items():
                     place = Place(rank, key)
-                    changes[place] = self._chosen.apply(place, found)
+                    changes[place] = self.chosen.apply(place, found)
 
             delta = self._apply(changes)
             if failure:
@@ -209,7 +209,7 @@ class Shelf:
             self.counter,
             lambda skill: self.instructions(skill.name),
             ranking=ranking,
-            choose=self.choice_for,
+            choose=self.chosen.choice_for,
         )
         for oldest in list(self._listings)[: -_KEPT_LISTINGS + 1]:
             self._listings.pop(oldest, None)
@@ -239,38 +239,10 @@ class Shelf:
             self, text, loaded=loaded, previous=previous, keep=keep, disclosure=disclosure, budget=budget
         )
 
-    # --- the user's choices ---
-
-    @property
-    def choices(self) -> Mapping[str, Choice]:
-        """The user's choices by name or `name@source`, including those for skills that are not here."""
-        return MappingProxyType(self._chosen.choices)
-
-    def choice_for(self, skill: SkillDescriptor) -> Choice | None:
-        """Return the user's choice for a skill: one for `name@source` counts before one for the name."""
-        return self._chosen.choice_for(skill)
-
-    def choice_key(self, skill: SkillDescriptor) -> str:
-        """Return the name that the user's choice for a skill is kept by, or would be: `name@source` or the name."""
-        return self._chosen.key_for(skill)
-
-    @property
-    def off(self) -> tuple[Candidate, ...]:
-        """The skills that the user switched off, by name. They are not in the catalog."""
-        return self._chosen.off
-
-    def choosable_names(self) -> set[str]:
-        """Return the names that a choice can have here: `name` and `name@source` of every skill, even if it is off."""
-        return self._chosen.list_names(self._catalog)
-
-    def check_choice(self, name: str, choice: Choice | None) -> None:
-        """Raise SkillNotFoundError if there is no skill to make this choice for. None removes one, here or not."""
-        self._chosen.check(name, choice, self._catalog)
-
     def choose(self, choices: Mapping[str, Choice]) -> Delta:
         """Follow these choices from now on, and return the difference."""
         with self._lock:
-            changes = self._chosen.replace_choices(choices, self._catalog)
+            changes = self.chosen.replace_choices(choices, self._catalog)
             return self._apply(changes)
 
     def search(self, query: str, limit: int = 5, *, min_score: float | None = None) -> "list[Match]":
@@ -350,19 +322,13 @@ class Shelf:
         """Return the tools of the code skills that a policy blocks. `call` of each says so."""
         return tuple(tool for tools in self._toolbox.by_place.values() for tool in tools if tool.is_blocked)
 
-    def tools_of(self, name: str) -> tuple[Tool, ...]:
-        """Return the tools that the model has from one skill. Raises SkillNotFoundError."""
-        return tuple(tool for tool in self._bound_tools_of(name) if not tool.is_blocked)
-
     def permissions_of(self, name: str) -> dict[str, Permission]:
         """Return the permission of each tool of a skill, also of blocked ones. Raises SkillNotFoundError.
 
         A tool without one is not available, because the skill could not be constructed or the name is taken.
         """
-        return {tool.name: tool.permission for tool in self._bound_tools_of(name)}
-
-    def _bound_tools_of(self, name: str) -> tuple[Tool, ...]:
-        return self._toolbox.by_place.get(self._catalog.find(name).place, ())
+        tools = self._toolbox.by_place.get(self._catalog.find(name).place, ())
+        return {tool.name: tool.permission for tool in tools}
 
     def reserve_tools(self, names: Iterable[str]) -> None:
         """Keep names for tools of the host: a code skill's tool of such a name is left out, and reported."""

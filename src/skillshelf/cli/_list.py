@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     repaired = _find_repaired_files(shelf.catalog.diagnostics)
-    candidates = sorted([*all_candidates(shelf.catalog), *shelf.off], key=lambda candidate: candidate.found.name)
+    candidates = sorted([*all_candidates(shelf.catalog), *shelf.chosen.off], key=lambda candidate: candidate.found.name)
     skills = [_describe(shelf, candidate, repaired) for candidate in candidates]
     attachable = _find_attachable(candidates)
     if args.json:
@@ -78,7 +78,7 @@ def _find_repaired_files(notes: tuple[Diagnostic, ...]) -> set[str]:
 def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[str, Any]:
     skill = candidate.descriptor
     instructions = read_instructions(shelf, candidate)
-    choice = shelf.choice_for(skill)
+    choice = shelf.chosen.choice_for(skill)
     marks = []
     reach = skill.qualified
     if choice == "off":
@@ -122,8 +122,8 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
         sources = Counter(candidate.descriptor.source for candidate in candidates)
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
         out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
-        if shelf.off:
-            out.print_styled(f"{len(shelf.off):,} off: `skillshelf set NAME auto` switches one on", "dim")
+        if shelf.chosen.off:
+            out.print_styled(f"{len(shelf.chosen.off):,} off: `skillshelf set NAME auto` switches one on", "dim")
     else:
         out.print_styled("No skills.", "dim")
 

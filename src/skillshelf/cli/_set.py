@@ -40,10 +40,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     if args.name is not None:
         choice = None if args.choice == "auto" else args.choice
-        shelf.check_choice(args.name, choice)
+        shelf.chosen.check(args.name, choice, shelf.catalog)
         shelf.choose(save_choice(args.name, choice))
     if args.json:
-        out.print_json({"choices": dict(shelf.choices)})
+        out.print_json({"choices": dict(shelf.chosen.choices)})
     elif args.name is None:
         _print_choices(shelf, out)
     else:
@@ -52,12 +52,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _print_choices(shelf: Shelf, out: Output) -> None:
-    if not shelf.choices:
+    if not shelf.chosen.choices:
         out.print("You have made no choices. `skillshelf set NAME full` makes one.")
         return
-    names = shelf.choosable_names()
+    names = shelf.chosen.list_names(shelf.catalog)
     rows: list[list[str | Cell]] = []
-    for name, choice in sorted(shelf.choices.items()):
+    for name, choice in sorted(shelf.chosen.choices.items()):
         effect = _EFFECTS[choice]
         if name not in names:
             effect = "no such skill here now; your choice is kept"
@@ -66,11 +66,11 @@ def _print_choices(shelf: Shelf, out: Output) -> None:
 
 
 def _print_effect(shelf: Shelf, name: str, out: Output) -> None:
-    choice = shelf.choices.get(name)
+    choice = shelf.chosen.choices.get(name)
     if choice is not None:
         out.print(f"{name} is set to {choice}: {_EFFECTS[choice]}.")
     else:
         out.print(f"Your choice for {name} is removed: its author decides again how it is shown.")
-    for other, other_choice in sorted(shelf.choices.items()):
+    for other, other_choice in sorted(shelf.chosen.choices.items()):
         if other.startswith(f"{name}@"):
             out.print(f"{other} stays set to {other_choice}.")

@@ -90,7 +90,9 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
 
     listing = shelf.listing(settings.disclosure, settings.budget)
     found = shelf.catalog.candidates(name)
-    off = [candidate for candidate in shelf.off if name in (candidate.found.name, candidate.descriptor.qualified)]
+    off = [
+        candidate for candidate in shelf.chosen.off if name in (candidate.found.name, candidate.descriptor.qualified)
+    ]
     occurrences = [explain_candidate(shelf, candidate, listing, settings.budget) for candidate in (*found, *off)]
 
     elsewhere, notes = search_elsewhere(shelf, name)
@@ -111,7 +113,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
                 "on_shelf": bool(found),
                 "occurrences": [asdict(occurrence) for occurrence in occurrences],
                 "reasons": [str(reason) for reason in reasons],
-                "searched": [asdict(folder) for folder in searched],
+                "searched": [folder._asdict() for folder in searched],
                 "notes": [*notes, *workspace.notes],
             }
         )

@@ -48,7 +48,7 @@ class Occurrence:
 def explain_candidate(shelf: Shelf, candidate: Candidate, listing: Listing, budget: int) -> Occurrence:
     """Explain a skill that the shelf found: used, shadowed or off."""
     skill = candidate.descriptor
-    if candidate in shelf.off:
+    if candidate in shelf.chosen.off:
         return Occurrence(skill.location, "off", (str(explain_off(shelf, skill)),), skill.source)
 
     reasons: list[str] = []
@@ -89,7 +89,7 @@ def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterato
 def search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:
     """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
-    candidates = list(shelf.off)
+    candidates = list(shelf.chosen.off)
     for each in catalog:
         candidates += catalog.candidates(each)
     known = {candidate.descriptor.location: candidate.descriptor.name for candidate in candidates}

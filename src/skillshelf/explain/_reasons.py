@@ -69,7 +69,7 @@ def explain_absence(
     `attachable` maps bundled skills to the way to attach them. `command` begins the commands in fixes: the chat has
     `/skills`.
     """
-    for candidate in shelf.off:
+    for candidate in shelf.chosen.off:
         if name in (candidate.found.name, candidate.descriptor.qualified):
             return explain_off(shelf, candidate.descriptor, command)
 
@@ -105,7 +105,7 @@ def explain_unavailable(shelf: Shelf, name: str, command: str = "skillshelf") ->
 
 
 def explain_off(shelf: Shelf, skill: SkillDescriptor, command: str = "skillshelf") -> Reason:
-    key = shelf.choice_key(skill)
+    key = shelf.chosen.key_for(skill)
     return Reason("off", "you turned it off", f"`{command} set {key} auto` turns it on")
 
 
@@ -117,8 +117,8 @@ def explain_usability(shelf: Shelf, candidate: Candidate, command: str = "skills
     skill = candidate.descriptor
     if skill.disclosure == "manual":
         fix = "remove `disclosure: manual` from its SKILL.md"
-        if shelf.choice_for(skill) == "manual":
-            fix = f"`{command} set {shelf.choice_key(skill)} auto` undoes your choice"
+        if shelf.chosen.choice_for(skill) == "manual":
+            fix = f"`{command} set {shelf.chosen.key_for(skill)} auto` undoes your choice"
         yield Reason("manual", "its disclosure is manual: the model doesn't see it, only you can invoke it", fix)
 
     review = describe_review(shelf, candidate, command)
@@ -215,8 +215,8 @@ def explain_listing(
     if level is None:
         message = f"the listing leaves it out: the budget of {budget:,} tokens has no room for its name"
         yield Reason("left-out", message, _RAISE_BUDGET)
-    elif level == Level.NAME and shelf.choice_for(skill) == "name":
-        fix = f"`{command} set {shelf.choice_key(skill)} auto` shows its description"
+    elif level == Level.NAME and shelf.chosen.choice_for(skill) == "name":
+        fix = f"`{command} set {shelf.chosen.key_for(skill)} auto` shows its description"
         yield Reason("name-only", "the listing shows its name only, as you chose", fix)
     elif level == Level.NAME:
         message = f"the listing shows its name only: the budget of {budget:,} tokens has no room for its description"
@@ -247,7 +247,7 @@ def describe_listing(shelf: Shelf, skill: SkillDescriptor, listing: Listing, bud
     reasons = list(explain_listing(shelf, skill, listing, budget))
     level = listing.level_of(skill.name)
     if level is not None and level >= Level.WHOLE:
-        chosen = ", as you chose" if shelf.choice_for(skill) == "full" else ""
+        chosen = ", as you chose" if shelf.chosen.choice_for(skill) == "full" else ""
         yield f"the listing shows {describe_level(level)}{chosen}"
     yield from map(str, reasons)
 

@@ -62,7 +62,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     def complete_choice(typed: str) -> Sequence[Suggestion]:
         if " " in typed.lstrip():
             return [Suggestion(choice) for choice in (*CHOICES, "auto")]
-        off = [Suggestion(candidate.found.name, meta="off") for candidate in face.core.shelf.off]
+        off = [Suggestion(candidate.found.name, meta="off") for candidate in face.core.shelf.chosen.off]
         return [*complete_skill(typed), *off]
 
     def complete_session(_: str) -> Sequence[Suggestion]:
@@ -238,7 +238,8 @@ def _set_choice(face: ChatFace, typed: str) -> None:
     if not name or (choice is None and word != "auto"):
         raise SettingsError(f"Give the name of a skill, and then {', '.join(CHOICES)} or auto.")
 
-    face.core.shelf.check_choice(name, choice)
+    shelf = face.core.shelf
+    shelf.chosen.check(name, choice, shelf.catalog)
     face.core.choose_skills(save_choice(name, choice))
     face.print(f"{name} is set to {choice}." if choice else f"Your choice for {name} is removed.")
 

@@ -52,7 +52,7 @@ def view_skills(core: AgentCore) -> RenderableType:
     table.columns[2].justify = "right"
     for name, skill in core.shelf.catalog.items():
         title = Text(clean_line(name), "bold")
-        choice = core.shelf.choice_for(skill)
+        choice = core.shelf.chosen.choice_for(skill)
         if choice == "full" or choice == "name":
             title.append(f" [set to {choice}]", "not bold yellow")
         elif skill.disclosure == "manual":
@@ -64,7 +64,7 @@ def view_skills(core: AgentCore) -> RenderableType:
 
 
 def _list_off(core: AgentCore) -> Iterator[Text]:
-    off = [clean_line(candidate.found.name) for candidate in core.shelf.off]
+    off = [clean_line(candidate.found.name) for candidate in core.shelf.chosen.off]
     if off:
         yield Text(f"off: {truncate_cells(', '.join(off), 160)} (/skills set NAME auto switches one on)", "dim")
 
