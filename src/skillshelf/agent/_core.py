@@ -314,7 +314,8 @@ class AgentCore:
         try:
             return restore(checkpoints)
         finally:
-            hold.end()
+            if hold:
+                hold.end()
             self.reload_skills()
 
 

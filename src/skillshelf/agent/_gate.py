@@ -20,7 +20,7 @@ from skillshelf.agent._exchange import Exchange
 from skillshelf.agent._output_reports import reporting_output
 from skillshelf.agent._policy import Approval, Approve, Policy, Refusal, Verdict
 from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._skills import AgentHolds, WorkspaceSkills
+from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
 from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.events import FileWritten, ReferenceDenied, ToolOutput
@@ -313,13 +313,14 @@ class Gate(AbstractCapability[Exchange]):
     async def _holding(self) -> AsyncIterator[None]:
         """Hold back what a call changes in a repository of the user's own, unless the user sees the change."""
         try:
-            hold: AgentHolds = await to_thread.run_sync(self._skills.begin_hold)
+            hold = await to_thread.run_sync(self._skills.begin_hold)
         except TrustError as error:
             raise ToolFailed(str(error)) from None
         try:
             yield
         finally:
-            await to_thread.run_sync(hold.end)
+            if hold:
+                await to_thread.run_sync(hold.end)
 
     @asynccontextmanager
     async def _recording(self, change: Change | None = None) -> AsyncIterator[None]:

@@ -43,18 +43,6 @@ class RecordedWrite(NamedTuple):
     """What the model should know; empty if nothing."""
 
 
-class AgentHolds:
-    """The holds on what the agent changes, while a tool of it runs."""
-
-    def __init__(self, holds: Sequence[AgentHold]) -> None:
-        self._holds = holds
-
-    def end(self) -> None:
-        """End the holds, whatever the tool has done."""
-        for hold in self._holds:
-            hold.end()
-
-
 class WorkspaceSkills:
     """A shelf on a workspace. With a trust store, project skills are served only as the user approved them.
 
@@ -247,10 +235,12 @@ class WorkspaceSkills:
 
     # -- what the agent writes ----------------------------------------------------------------------------------------
 
-    def begin_hold(self) -> "AgentHolds":
-        """Hold back what the agent changes from now on in a repository of the user's own. Raises TrustError."""
-        holds = [begin_hold(source) for source in self.trusted[:1]]
-        return AgentHolds([hold for hold in holds if hold])
+    def begin_hold(self) -> AgentHold | None:
+        """Hold back what the agent changes from now on. Return None if the repository is not the user's own.
+
+        Raises TrustError.
+        """
+        return begin_hold(self.trusted[0]) if self.trusted else None
 
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
