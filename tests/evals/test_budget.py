@@ -13,7 +13,7 @@ from skillshelf.agent import Settings
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
 from skillshelf.evals import Case, Message, check, make_plan
-from skillshelf.evals.engine import Limits, Options, Price
+from skillshelf.evals.engine import Options, Price, SpendingLimits
 from skillshelf.evals.engine._estimate import estimate_judging, estimate_usage
 from skillshelf.evals.report import read_history, read_run
 
@@ -30,12 +30,14 @@ def live_cases(count: int) -> list[Case]:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (Limits(max_tokens=300), "used 300 tokens, and --max-tokens is 300"),
-        (Limits(max_cost=0.4, price=Price(1_000, 2_000)), r"cost \$0.40, and --max-cost is \$0.40"),
+        (SpendingLimits(max_tokens=300), "used 300 tokens, and --max-tokens is 300"),
+        (SpendingLimits(max_cost=0.4, price=Price(1_000, 2_000)), r"cost \$0.40, and --max-cost is \$0.40"),
     ],
     ids=["tokens", "dollars"],
 )
-def test_a_run_stops_at_its_limit_and_is_resumed_with_a_higher_one(tmp_path: Path, limits: Limits, reason: str) -> None:
+def test_a_run_stops_at_its_limit_and_is_resumed_with_a_higher_one(
+    tmp_path: Path, limits: SpendingLimits, reason: str
+) -> None:
     """A call in progress is the last one, and no answer is paid for twice."""
     with Provider(CALLS) as provider:
         settings = Settings(model="tiny", base_url=provider.url)
@@ -47,7 +49,7 @@ def test_a_run_stops_at_its_limit_and_is_resumed_with_a_higher_one(tmp_path: Pat
             run(live_cases(20), tmp_path, Options(settings, limits=limits, parallel=1))
         assert provider.asked == 20
 
-        outcomes = run(live_cases(20), tmp_path, Options(settings, limits=Limits(price=limits.price)))
+        outcomes = run(live_cases(20), tmp_path, Options(settings, limits=SpendingLimits(price=limits.price)))
         assert dict(provider.answered) == expect_each_call_once(20, CALLS)
     assert {outcome.status for outcome in outcomes} == {"passed"}
     expected = CALLS * (10 * 1_000 + 5 * 2_000) / 1e6 if limits.price else None
@@ -56,7 +58,7 @@ def test_a_run_stops_at_its_limit_and_is_resumed_with_a_higher_one(tmp_path: Pat
 
 def test_a_run_that_reaches_its_limit_with_its_last_call_is_complete(tmp_path: Path) -> None:
     with Provider(CALLS) as provider:
-        limits = Limits(max_tokens=CALLS * TOKENS_OF_A_CALL)
+        limits = SpendingLimits(max_tokens=CALLS * TOKENS_OF_A_CALL)
         [outcome] = run(live_cases(1), tmp_path, Options(Settings(model="tiny", base_url=provider.url), limits=limits))
     assert outcome.status == "passed"
 

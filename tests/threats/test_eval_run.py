@@ -14,8 +14,8 @@ pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not inst
 
 from skillshelf.agent import ChosenModel, find_confinement
 from skillshelf.evals import Case, Message, Trace, check, run_trial
+from skillshelf.evals._limits import MAX_OUTPUT_KEPT
 from skillshelf.evals._trace import CommandRun
-from skillshelf.evals._trial import MAX_OUTPUT_KEPT
 from skillshelf.testing import ScriptedModel
 
 CONFINEMENT = find_confinement()

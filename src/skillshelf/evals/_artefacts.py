@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from skillshelf.evals._limits import MAX_FILE_KEPT, MAX_RUN_SIZE, MAX_TRIAL_ARTEFACTS, MAX_TRIAL_SIZE, MAX_VIEW_SIZE
 from skillshelf.evals._trace import FileState, Trace
-from skillshelf.evals._workspace import MAX_FILE_KEPT
 from skillshelf.files import create_folder, system
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, decode_text
@@ -73,11 +73,6 @@ NO_ARTEFACTS = Artefacts()
 
 
 ARTEFACTS_FOLDER = "artefacts"
-MAX_TRIAL_FILES = 100
-MAX_TRIAL_SIZE = 16 * 1024 * 1024
-MAX_RUN_SIZE = 64 * 1024 * 1024
-MAX_VIEW_SIZE = 1024 * 1024
-"""Larger HTML files can be read as text only."""
 MAX_NAME = 60
 _TRIAL_FOLDER = re.compile(r"[a-z0-9-]{1,60}-[0-9a-f]{12}")
 _COPY = re.compile(r"\d{3}-[A-Za-z0-9._-]+")
@@ -201,8 +196,8 @@ class _Selection:
 
     def _refuse(self, state: FileState) -> str:
         """Return why a file is not kept, or an empty text if it is."""
-        if len(self.chosen) >= MAX_TRIAL_FILES:
-            return f"beyond {MAX_TRIAL_FILES} files of a trial"
+        if len(self.chosen) >= MAX_TRIAL_ARTEFACTS:
+            return f"beyond {MAX_TRIAL_ARTEFACTS} files of a trial"
         if state.size > MAX_FILE_KEPT:
             return f"larger than {_show_size(MAX_FILE_KEPT)}"
         if state.data is None or state.size > self._trial_room:

@@ -10,13 +10,12 @@ from functools import lru_cache
 
 from skillshelf.agent.events import ReferenceLoaded
 from skillshelf.errors import SkillError
+from skillshelf.evals._limits import MAX_REFERENCE_READ
 from skillshelf.evals._results import Outcome
 from skillshelf.files import NotPlainFile
 from skillshelf.listing import parse
 from skillshelf.shelf import Shelf
 
-MAX_REFERENCE_READ = 4 * 1024 * 1024
-"""Headings beyond this many bytes of a reference are not found."""
 MARKDOWN_ENDINGS = (".md", ".markdown")
 # The closing marks are cut off in code: a pattern for them would try every run of spaces in the title.
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")

@@ -20,8 +20,8 @@ def clip_quote(text: str) -> str:
     return truncate(text, MAX_QUOTED)
 
 
-def show_dollars(amount: float) -> str:
-    """Return an amount of money: in cents, unless that would hide a small one."""
+def format_money(amount: float) -> str:
+    """Return US dollars: in cents, unless that would hide a small amount."""
     is_whole_cents = abs(amount - round(amount, 2)) < 1e-6
     return f"${amount:.2f}" if amount >= 1 or is_whole_cents else f"${amount:.4f}"
 

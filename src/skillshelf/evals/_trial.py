@@ -29,6 +29,7 @@ from skillshelf.errors import (
     error_code,
 )
 from skillshelf.evals._case import Case, Edit, Message, make_code_source
+from skillshelf.evals._limits import MAX_OUTPUT_KEPT
 from skillshelf.evals._model_calls import ModelCall, WatchedModel
 from skillshelf.evals._trace import CommandRun, FileState, Trace
 from skillshelf.evals._workspace import (
@@ -39,7 +40,7 @@ from skillshelf.evals._workspace import (
     read_inputs,
     temporary_folder,
 )
-from skillshelf.evals.check import Command, find_commands
+from skillshelf.evals.check import ShellCommand, find_commands
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -173,16 +174,12 @@ def _find_infrastructure_failure(events: list[Event]) -> Failed | None:
     return None
 
 
-MAX_OUTPUT_KEPT = 20_000
-"""Characters of stdout, and of stderr, that a trace keeps of one command."""
-
-
-async def run_commands(root: str, commands: Iterable[Command]) -> tuple[CommandRun, ...]:
+async def run_commands(root: str, commands: Iterable[ShellCommand]) -> tuple[CommandRun, ...]:
     """Run commands one after another, each in the workspace as the one before left it."""
     return tuple([await _run_command(root, command) for command in commands])
 
 
-async def _run_command(root: str, command: Command) -> CommandRun:
+async def _run_command(root: str, command: ShellCommand) -> CommandRun:
     try:
         ended = await run_confined(root, command.text, command.timeout)
     except WorkspaceTimeoutError as stop:
@@ -195,7 +192,7 @@ async def _run_command(root: str, command: Command) -> CommandRun:
 
 
 def _describe(
-    command: Command,
+    command: ShellCommand,
     exit_code: int | None,
     stdout: str,
     stderr: str,

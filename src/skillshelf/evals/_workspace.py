@@ -16,6 +16,7 @@ from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.evals._folders import EVALS_FOLDER, skills_in
+from skillshelf.evals._limits import MAX_FILE_KEPT, MAX_FILES_KEPT, MAX_INPUTS_KEPT, MAX_TEXT_KEPT
 from skillshelf.evals._trace import FileState
 from skillshelf.files import NotPlainFile, open_below, open_plain, walk
 
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
     from skillshelf.evals._case import Case
 
 SKILLS_FOLDER = ".skillshelf/skills"
-MAX_TEXT_KEPT = 256 * 1024
-"""Checks can search the text of files up to this size."""
-MAX_FILE_KEPT = 8 * 1024 * 1024
-"""Checks get the bytes of a new or changed file up to this size,"""
-MAX_FILES_KEPT = 32 * 1024 * 1024
-"""and of as many files as have this size together."""
-MAX_INPUTS_KEPT = 64 * 1024
-"""Judges can be shown the files that a case brings up to this size together."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

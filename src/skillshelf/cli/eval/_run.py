@@ -22,11 +22,11 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError, RunStoppedError
 from skillshelf.evals import Case, Run, make_plan
 from skillshelf.evals.engine import (
-    Limits,
     Options,
     PackedPlan,
     Price,
     RunFolder,
+    SpendingLimits,
     begin_run,
     estimate_plan,
     finish_run,
@@ -147,7 +147,7 @@ def _make_options(args: argparse.Namespace) -> Options:
         Options().parallel if args.parallel is None else args.parallel,
         args.rate,
         args.timeout,
-        Limits(args.max_cost or 0.0, args.max_tokens or 0, Price(*args.price) if args.price else None),
+        SpendingLimits(args.max_cost or 0.0, args.max_tokens or 0, Price(*args.price) if args.price else None),
         named=args.model or "",
         judge=_choose_judge(args),
         named_judge=args.judge or "",

@@ -37,12 +37,12 @@ from skillshelf.evals.check._loading import (
     trigger,
 )
 from skillshelf.evals.check._registry import from_config, get_registered, register
-from skillshelf.evals.check._run import Command, find_commands, run
+from skillshelf.evals.check._run import ShellCommand, find_commands, run
 
 __all__ = [
     "About",
     "Check",
-    "Command",
+    "ShellCommand",
     "Verdict",
     "command_run",
     "custom",

@@ -71,7 +71,7 @@ Role = Literal["skill", "reference", "stored", "given", "sentence"]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameMark:
     """Marks an argument that names something."""
 
     role: Role
@@ -79,13 +79,13 @@ class Names:
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 """A text. The empty text is refused: every text contains it, and no skill or file has it as its name."""
-SkillName = Annotated[NonEmpty, Names("skill")]
+SkillName = Annotated[NonEmpty, NameMark("skill")]
 """The skill that a check is about. A case file may leave it out: then it is the skill under test."""
-ReferenceName = Annotated[NonEmpty, Names("reference")]
+ReferenceName = Annotated[NonEmpty, NameMark("reference")]
 """A reference that the skill must have."""
-StoredPath = Annotated[NonEmpty, Names("stored")]
+StoredPath = Annotated[NonEmpty, NameMark("stored")]
 """A file that is beside the case file, in the folder of its skill or suite."""
-GivenPath = Annotated[NonEmpty, Names("given")]
+GivenPath = Annotated[NonEmpty, NameMark("given")]
 """The same, if the file must be there before a run."""
 
 CheckResultValue: TypeAlias = Verdict | bool | Awaitable[Verdict] | Awaitable[bool]
@@ -179,9 +179,9 @@ def _make_adapter(hint: Any) -> TypeAdapter[Any]:
         return TypeAdapter(Any)
 
 
-def _find_marks(hint: Any) -> list[Names]:
+def _find_marks(hint: Any) -> list[NameMark]:
     """Return the marks of a type, even if it may be None."""
-    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Names)]
+    marks = [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, NameMark)]
     for part in get_args(hint):
         if hasattr(part, "__metadata__"):
             marks += _find_marks(part)

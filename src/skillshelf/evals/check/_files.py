@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
+from skillshelf.evals._limits import MAX_CASE_FILE
 from skillshelf.evals._text import clip_quote, find_first_difference, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import _schema_search
@@ -19,7 +20,6 @@ from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, sea
 from skillshelf.evals.check._tables import find_table_difference, parse_table
 from skillshelf.text import truncate
 
-MAX_STORED_FILE = 1024 * 1024
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -184,9 +184,9 @@ def read_stored(path: str) -> str:
     """Return the text of a file beside a case. Raises OSError, or ValueError if it is too large or not text."""
     # Without O_NONBLOCK, opening a named pipe would block forever.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(MAX_STORED_FILE + 1)
-    if len(data) > MAX_STORED_FILE:
-        raise ValueError(f"it is larger than {MAX_STORED_FILE // 1024} KiB")
+        data = file.read(MAX_CASE_FILE + 1)
+    if len(data) > MAX_CASE_FILE:
+        raise ValueError(f"it is larger than {MAX_CASE_FILE // 1024} KiB")
     return data.decode("utf-8-sig")
 
 

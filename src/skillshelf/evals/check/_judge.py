@@ -20,7 +20,7 @@ from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import Check, Names, Verdict, built_in, look
+from skillshelf.evals.check._check import Check, NameMark, Verdict, built_in, look
 from skillshelf.evals.check._evidence import describe_work
 from skillshelf.text import count_noun, truncate
 
@@ -73,7 +73,7 @@ def _check_rubric(rubric: str) -> str:
 @built_in(describe=lambda rubric, model: repr(truncate(rubric, 80)))
 async def judge(
     trace: Trace,
-    rubric: Annotated[str, AfterValidator(_check_rubric), Names("sentence")],
+    rubric: Annotated[str, AfterValidator(_check_rubric), NameMark("sentence")],
     model: Any = None,
 ) -> Verdict:
     """Let a model decide whether the trial meets the rubric: by default that of `judged_by` or the settings.
@@ -193,7 +193,7 @@ async def _ask(model: Model[Any], sentences: Sequence[str], trace: Trace) -> str
     return response.text or ""
 
 
-class Question(NamedTuple):
+class JudgePrompt(NamedTuple):
     """The prompt of a judge."""
 
     instructions: str
@@ -201,7 +201,7 @@ class Question(NamedTuple):
     """The trial, in a block that nothing inside can close."""
 
 
-def write_question(sentences: Sequence[str], trace: Trace) -> Question:
+def write_question(sentences: Sequence[str], trace: Trace) -> JudgePrompt:
     """Write the prompt of a judge for a trial."""
     work = describe_work(trace)
     # The mark comes from the work, so that the same trial asks the same question. It is never part of the work.
@@ -212,4 +212,4 @@ def write_question(sentences: Sequence[str], trace: Trace) -> Question:
     closing = f"</work-{mark}>"
     numbered = "\n".join(f"{number}. {' '.join(sentence.split())}" for number, sentence in enumerate(sentences, 1))
     instructions = _TASK.format(open=opening, close=closing, sentences=numbered)
-    return Question(instructions, f"{opening}\n{work}\n{closing}")
+    return JudgePrompt(instructions, f"{opening}\n{work}\n{closing}")

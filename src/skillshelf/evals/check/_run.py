@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
+from skillshelf.evals._limits import MAX_COMMAND, MAX_COMMAND_SECONDS
 from skillshelf.evals._text import clip_quote
 from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.evals.check._check import Check, NonEmpty, Verdict, built_in
@@ -13,9 +14,6 @@ from skillshelf.evals.check._search import Regex, search_text
 from skillshelf.text import truncate
 
 DEFAULT_SECONDS = 60.0
-MAX_SECONDS = 600.0
-MAX_COMMAND = 20_000
-"""Characters. Linux gives a program no argument of more than 128 KiB."""
 
 
 def _check_command(command: str) -> str:
@@ -26,10 +24,10 @@ def _check_command(command: str) -> str:
 
 CommandText = Annotated[NonEmpty, AfterValidator(_check_command)]
 ExitCode = Annotated[int, Field(ge=0, le=255)]
-Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(gt=0, le=MAX_COMMAND_SECONDS, allow_inf_nan=False)]
 
 
-class Command(NamedTuple):
+class ShellCommand(NamedTuple):
     """A command to run in the workspace of a trial."""
 
     text: str
@@ -63,7 +61,7 @@ async def run(
     None is any exit code. `stdout` is a text that the command must print, and `stdout_matches` a pattern. A command
     that takes longer than `timeout` seconds is stopped with everything it started, and the check does not hold.
     """
-    ended = _find_run(trace, Command(command, timeout))
+    ended = _find_run(trace, ShellCommand(command, timeout))
     if ended is None:
         return Verdict(False, error="The command was not run with this trial.")
     if ended.error:
@@ -83,13 +81,13 @@ async def run(
     return Verdict(True, f"exit code {ended.exit_code}")
 
 
-def find_commands(checks: Iterable[Check]) -> tuple[Command, ...]:
+def find_commands(checks: Iterable[Check]) -> tuple[ShellCommand, ...]:
     """Return the commands of `run` checks in their order. One that several checks look at is run once."""
     arguments = [check.arguments for check in checks if check.kind.name == "run"]
-    return tuple(dict.fromkeys(Command(given["command"], given["timeout"]) for given in arguments))
+    return tuple(dict.fromkeys(ShellCommand(given["command"], given["timeout"]) for given in arguments))
 
 
-def _find_run(trace: Trace, command: Command) -> CommandRun | None:
+def _find_run(trace: Trace, command: ShellCommand) -> CommandRun | None:
     for ended in trace.command_runs:
         if (ended.command, ended.timeout) == command:
             return ended

@@ -8,23 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from skillshelf.evals._limits import MAX_EXPONENT
 from skillshelf.evals._text import clip_quote, list_items
 from skillshelf.text import count_noun
 
-MAX_EXPONENT = 400
-"""More than any measured number has. Arithmetic with much larger exponents fails."""
 _DELIMITERS = ",;\t"
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CsvTable:
     """The header of a table, and its rows below it."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-def parse_table(text: str, path: str) -> Table:
+def parse_table(text: str, path: str) -> CsvTable:
     """Return the table in a text. Blank lines do not count. Raises ValueError if there is none."""
     first_line = text.lstrip().partition("\n")[0]
     delimiter = "\t" if path.lower().endswith(".tsv") else max(_DELIMITERS, key=first_line.count)
@@ -45,10 +44,10 @@ def parse_table(text: str, path: str) -> Table:
                 f"row {number} has {count_noun(len(line), 'cell')} for {count_noun(len(columns), 'column')}"
             )
         rows.append(tuple(cell.strip() for cell in line))
-    return Table(columns, tuple(rows))
+    return CsvTable(columns, tuple(rows))
 
 
-def find_table_difference(table: Table, expected: Table, tolerance: float, *, any_order: bool) -> str:
+def find_table_difference(table: CsvTable, expected: CsvTable, tolerance: float, *, any_order: bool) -> str:
     """Return the first difference as a sentence; empty if there is none. With `any_order`, rows are sorted first."""
     missing = [column for column in expected.columns if column not in table.columns]
     if missing:

@@ -8,18 +8,18 @@ from skillshelf.evals._run_folder import (
     read_run_folder,
 )
 from skillshelf.evals.engine._estimate import estimate_plan, name_judges, name_models
-from skillshelf.evals.engine._guard import Limits, Price
+from skillshelf.evals.engine._guard import Price, SpendingLimits
 from skillshelf.evals.engine._models import Options, RunModels
 from skillshelf.evals.engine._runner import PackedPlan, finish_run, run_plan, run_worker
 from skillshelf.evals.engine._store import open_file_store
 
 __all__ = [
-    "Limits",
     "Options",
     "PackedPlan",
     "Price",
     "RunFolder",
     "RunModels",
+    "SpendingLimits",
     "begin_run",
     "estimate_plan",
     "finish_run",

@@ -23,7 +23,7 @@ from pydantic_ai.messages import ModelResponse
 from skillshelf.agent import explain_error, usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
-from skillshelf.evals._text import show_dollars
+from skillshelf.evals._text import format_money
 
 HOW_TO_PRICE = "Give --price IN/OUT, in dollars for a million tokens, or --max-tokens instead"
 MILLION = 1_000_000
@@ -56,7 +56,7 @@ class Price(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpendingLimits:
     """How much a run may spend. 0 is no limit."""
 
     max_cost: float = 0.0
@@ -82,13 +82,13 @@ class Limits:
             return RunStoppedError("The price of a model is not known, so --max-cost cannot be kept", HOW_TO_PRICE)
         if spent.cost >= self.max_cost:
             return RunStoppedError(
-                f"The run has cost {show_dollars(spent.cost)}, and --max-cost is {show_dollars(self.max_cost)}",
+                f"The run has cost {format_money(spent.cost)}, and --max-cost is {format_money(self.max_cost)}",
                 "Give a higher --max-cost to continue",
             )
         return None
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = SpendingLimits()
 
 
 class CircuitBreaker:
@@ -163,7 +163,7 @@ async def _sleep(pause: float, error: Exception) -> None:
 class RunGuard:
     """Makes the paid calls of one run in one process, until something stops the run."""
 
-    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, pauses: Sequence[float] = RETRY_PAUSES, limits: SpendingLimits = NO_LIMITS) -> None:
         self.stopped: RunStoppedError | None = None
         """Why the run must not make another paid call."""
         self.spent = Usage(0, 0, cost=0.0)

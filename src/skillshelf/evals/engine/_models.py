@@ -20,7 +20,7 @@ from skillshelf.evals._recording import (
     read_recorded_models,
 )
 from skillshelf.evals._trial import DEFAULT_TIMEOUT
-from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, Limits, RunGuard
+from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard, SpendingLimits
 from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
 from skillshelf.evals.engine._store import RunStore
 from skillshelf.settings import NAMES
@@ -51,7 +51,7 @@ class Options:
     """Trials that may begin in a minute, over all processes; 0 for no limit."""
     timeout: int = DEFAULT_TIMEOUT
     """Seconds that a trial may take."""
-    limits: Limits = NO_LIMITS
+    limits: SpendingLimits = NO_LIMITS
     """How much the run may spend."""
     pauses: Sequence[float] = RETRY_PAUSES
     named: str = ""

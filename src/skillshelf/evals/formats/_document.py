@@ -16,17 +16,15 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from skillshelf.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.errors import EvalError
+from skillshelf.evals._limits import MAX_CASE_FILE, MAX_CASE_VALUES
 from skillshelf.evals._text import explain_expected, show_value
 from skillshelf.text import closest_names
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-MAX_FILE = 1024 * 1024
-MAX_VALUES = 100_000
 
-
-def read_bytes(path: str, max_size: int = MAX_FILE) -> bytes:
+def read_bytes(path: str, max_size: int = MAX_CASE_FILE) -> bytes:
     """Read a plain file of limited size. Raises EvalError."""
     try:
         # Without O_NONBLOCK, opening a named pipe would block forever.
@@ -76,7 +74,7 @@ class YamlList(list[Any]):
 def parse_document(text: str, path: str) -> Any:
     """Return the one document of a YAML text. Raises EvalError."""
     try:
-        document = compose(text, Budget(MAX_VALUES, MAX_FILE))
+        document = compose(text, Budget(MAX_CASE_VALUES, MAX_CASE_FILE))
         if document.next_document:
             raise EvalError("there is a second document", "Keep all cases in one", path, document.next_document)
         if document.tags:
@@ -131,7 +129,7 @@ class DocumentModel(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[Values]):
+class YamlEntry(Generic[Values]):
     """A mapping of a document: its values, and the lines for faults that only its meaning shows."""
 
     values: Values
@@ -151,10 +149,10 @@ class Entry(Generic[Values]):
         return list(zip(value, value.lines, strict=True)) if isinstance(value, YamlList) else []
 
 
-def read_entry(model: type[Values], value: Any, path: str, line: int, subject: str) -> Entry[Values]:
+def read_entry(model: type[Values], value: Any, path: str, line: int, subject: str) -> YamlEntry[Values]:
     """Read a part of a document. Raises EvalError on the line of its first fault. `subject` names the part."""
     try:
-        return Entry(model.model_validate(value), value, path)
+        return YamlEntry(model.model_validate(value), value, path)
     except ValidationError as fault:
         raise _explain_fault(fault.errors()[0], model, value, path, line, subject) from None
 

@@ -18,6 +18,7 @@ from skillshelf.evals._folders import (
     skill_name,
     skills_in,
 )
+from skillshelf.evals._limits import MAX_WORKSPACE
 from skillshelf.evals._text import list_items
 from skillshelf.evals.check import Check
 from skillshelf.evals.formats._document import read_bytes
@@ -26,9 +27,6 @@ from skillshelf.shelf import Shelf
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS, DirectorySource, Source
 from skillshelf.text import closest_names
-
-MAX_WORKSPACE = 16 * 1024 * 1024
-MAX_NAMES_LISTED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +129,7 @@ def _suggest(name: str, known: Mapping[str, Any] | tuple[str, ...], subject: str
     suggestions = closest_names(name, known, limit=1)
     if suggestions:
         return f"Did you mean {suggestions[0]!r}?"
-    if not known:
-        return f"{subject} none"
-    listed = ", ".join(list(known)[:MAX_NAMES_LISTED])
-    return f"{subject} {listed}" + (" …" if len(known) > MAX_NAMES_LISTED else "")
+    return f"{subject} {list_items(list(known))}"
 
 
 @dataclass(slots=True)

@@ -40,7 +40,7 @@ from skillshelf.evals._text import show_value
 from skillshelf.evals.check import Check, from_config, trigger
 from skillshelf.evals.formats._document import (
     DocumentModel,
-    Entry,
+    YamlEntry,
     YamlList,
     YamlMapping,
     parse_document,
@@ -88,7 +88,7 @@ class SharedValues(DocumentModel):
     tags: Texts = ()
 
 
-class FileValues(SharedValues):
+class CaseFileValues(SharedValues):
     cases: list[Any] | None = None
 
 
@@ -121,7 +121,7 @@ def read_yaml(home: Home) -> FileContent:
         mapping["cases"] = value
         value = mapping
 
-    file = read_entry(FileValues, value, home.path, 1, "the file")
+    file = read_entry(CaseFileValues, value, home.path, 1, "the file")
     if file.values.cases is None:
         raise EvalError("it has no cases", "Write `cases:` and a list of them", home.path, 1)
 
@@ -179,14 +179,14 @@ def _read_case(item: Any, line: int, shared: SharedValues, home: Home) -> Case:
     return replace(case, checks=_read_checks(entry, home, case))
 
 
-def _read_skills(entry: Entry[Any], home: Home) -> tuple[str, ...]:
+def _read_skills(entry: YamlEntry[Any], home: Home) -> tuple[str, ...]:
     try:
         return resolve_skill_folders(entry.values.skills, home)
     except EvalError as fault:
         raise entry.fault("skills", fault.problem, fault.fix) from None
 
 
-def _read_code_skills(entry: Entry[Any], home: Home) -> tuple[str, ...]:
+def _read_code_skills(entry: YamlEntry[Any], home: Home) -> tuple[str, ...]:
     names: tuple[str, ...] = entry.values.code_skills
     if home.listing:
         return names
@@ -204,7 +204,7 @@ def _find_only_skill(skills: tuple[str, ...], code_skills: tuple[str, ...], home
     return find_only_skill(skills, code_skills)
 
 
-def _read_turns(entry: Entry[CaseValues]) -> tuple[Message | Edit, ...]:
+def _read_turns(entry: YamlEntry[CaseValues]) -> tuple[Message | Edit, ...]:
     if ("prompt" in entry) == ("turns" in entry):
         raise entry.fault("prompt", "a case has either `prompt` or `turns`", "Write one of them")
     if "prompt" in entry:
@@ -245,7 +245,7 @@ def _check_text(value: Any) -> str:
     return value
 
 
-def _read_files(entry: Entry[CaseValues], home: Home) -> Mapping[str, bytes]:
+def _read_files(entry: YamlEntry[CaseValues], home: Home) -> Mapping[str, bytes]:
     files: dict[str, bytes] = {}
     for path, value in entry.values.files.items():
         try:
@@ -260,7 +260,7 @@ def _read_files(entry: Entry[CaseValues], home: Home) -> Mapping[str, bytes]:
     return check_size(files)
 
 
-def _read_script(entry: Entry[CaseValues]) -> tuple[Any, ...] | None:
+def _read_script(entry: YamlEntry[CaseValues]) -> tuple[Any, ...] | None:
     if entry.values.script is None:
         return None
     steps: list[Any] = []
@@ -294,7 +294,7 @@ def _read_step(value: Any) -> str | ScriptedCall | Fail:
     raise EvalError(f"{show_value(value)} is not a step of a script", _HOW_TO_WRITE_A_STEP)
 
 
-def _read_checks(entry: Entry[CaseValues], home: Home, case: Case) -> tuple[Check, ...]:
+def _read_checks(entry: YamlEntry[CaseValues], home: Home, case: Case) -> tuple[Check, ...]:
     try:
         checks = list(trigger(case.skill, case.should_trigger))
     except EvalError as fault:

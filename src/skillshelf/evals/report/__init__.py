@@ -1,9 +1,9 @@
 """The reports of a run: for a terminal, for CI, and as an HTML page."""
 
 from skillshelf.evals._run_folder import find_run_folder, find_runs_folder
+from skillshelf.evals._text import format_money
 from skillshelf.evals.report._annotations import annotate
 from skillshelf.evals.report._comparison import compare
-from skillshelf.evals.report._format import format_money
 from skillshelf.evals.report._gates import Gates, judge_run
 from skillshelf.evals.report._judge_check import check_judge, make_label_template
 from skillshelf.evals.report._junit import render_junit

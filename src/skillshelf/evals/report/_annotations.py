@@ -12,15 +12,13 @@ from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.evals._coverage import Coverage
-from skillshelf.evals.report._format import STOPPED
+from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON, STOPPED
 from skillshelf.evals.report._gates import Judgement, judge_run
-from skillshelf.evals.report._summary import CaseSummary, Failure, Fault, Summary
+from skillshelf.evals.report._summary import CaseSummary, Fault, MissedCheck, Summary
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.text import count_noun, truncate
 
 # GitHub shows ten annotations of a kind for each step. So one line of a file gets one, with this many cases.
-MAX_CASES_NAMED = 5
-MAX_REASON = 200
 TRIGGER_MISSED = "trigger-missed"
 TRIGGER_FALSE = "trigger-false"
 REFERENCE_MISSED = "reference-missed"
@@ -85,7 +83,7 @@ def _find_causes(case: CaseSummary) -> list[_Cause]:
     return list(dict.fromkeys(triggers or references or causes))
 
 
-def _cause_of(failure: Failure, case: CaseSummary) -> _Cause:
+def _cause_of(failure: MissedCheck, case: CaseSummary) -> _Cause:
     about = failure.about
     if about.kind == "skill_loaded":
         return _Cause(TRIGGER_FALSE if about.is_negated else TRIGGER_MISSED, about.skill)

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from skillshelf.evals._results import CaseInfo, Outcome, Run
 from skillshelf.evals.report._format import (
+    MAX_CASES_NAMED,
     NO_VALUE,
     format_change,
     format_gain,
@@ -25,7 +26,6 @@ Kind = Literal["newly failing", "worse", "untested", "lower", "newly passing", "
 """`newly failing` cases always passed before, and `newly passing` ones do now. `lower` and `higher` may be chance."""
 KINDS_IN_ORDER: tuple[Kind, ...] = get_args(Kind)
 KINDS_WITHIN_CHANCE = frozenset({"lower", "higher"})
-MAX_CASES_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)

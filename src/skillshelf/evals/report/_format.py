@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from math import ceil, floor
 
-from skillshelf.evals._text import show_dollars
+from skillshelf.evals._text import format_money
 from skillshelf.evals.stats import Counts, Difference, Interval, Mean, Rate, Spending
 from skillshelf.text import count_noun
 
 NO_SKILL = "(no skill)"
+MAX_REASON = 200
+"""Characters of a reason in a table or an annotation. The page has the rest."""
+MAX_CASES_NAMED = 5
 NO_VALUE = "–"
 STOPPED = "stopped"
 """Stands before the reason why a trial that counts ended early."""
@@ -87,12 +90,6 @@ def format_count(value: float) -> str:
         if abs(value) >= size:
             return f"{value / size:.1f}{unit}".replace("-", "−")
     return f"{value:.0f}".replace("-", "−")
-
-
-def format_money(value: float | None) -> str:
-    if value is None:
-        return NO_VALUE
-    return show_dollars(value)
 
 
 def format_seconds(value: float) -> str:

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from skillshelf.evals._results import Run
 from skillshelf.evals.report._comparison import RunComparison, compare
-from skillshelf.evals.report._format import format_gain, format_p, format_percent, format_rate
+from skillshelf.evals.report._format import MAX_CASES_NAMED, format_gain, format_p, format_percent, format_rate
 from skillshelf.evals.report._summary import Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.text import clean_line, count_noun
 
 HOW_TO_GATE = "--fail-under RATE or --gate worse-than RUN"
-MAX_CASES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)

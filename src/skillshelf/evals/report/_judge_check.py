@@ -22,7 +22,7 @@ from skillshelf.evals._results import Arm, Outcome, Run
 from skillshelf.evals._text import explain_expected, show_value
 from skillshelf.evals.check import describe_work, judge, judged_by, look_at_all
 from skillshelf.evals.formats import YamlList, YamlMapping, parse_document, read_text
-from skillshelf.evals.report._format import NO_VALUE, format_interval, format_percent, format_rate
+from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate
 from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 from skillshelf.tables import Column, Table
 from skillshelf.text import clean, clean_line, count_noun, truncate
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 MAX_TEMPLATE = 1_000
 """More sentences than anybody labels. A file of so many can be read back."""
 MAX_SENTENCE = 60
-MAX_REASON = 120
 _RULE = "=" * 80
 _HOW_TO_LABEL = "`skillshelf eval judge-check RUN --template FILE` writes one to fill in"
 

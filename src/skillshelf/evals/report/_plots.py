@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skillshelf.evals._results import Arm
-from skillshelf.evals.report._format import format_count, format_money, format_points, format_rate, skill_label
+from skillshelf.evals._text import format_money
+from skillshelf.evals.report._format import format_count, format_points, format_rate, skill_label
 from skillshelf.evals.report._summary import Summary, Versus
 from skillshelf.evals.report._tables import COUNTED, link_gain, link_rate, link_trials
 from skillshelf.evals.stats import Confusion, Difference, Queries, Rate, is_right

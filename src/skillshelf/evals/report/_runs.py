@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from skillshelf.errors import EvalError
 from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
 from skillshelf.evals._coverage import SkillContent
+from skillshelf.evals._limits import MAX_AMOUNT, MAX_RUN_DEPTH
 from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.report._comparison import compare
@@ -40,8 +41,6 @@ RUN_FILE = "run.json"
 HTML_FILE = "report.html"
 JUNIT_FILE = "junit.xml"
 FORMAT_VERSION = 1
-MAX_AMOUNT = 1e15
-"""The most tokens, seconds or dollars of a trial that is believed. Sums of more than this many would overflow."""
 # `run.json` has the trials in full, and what a check is about is for annotations alone.
 _FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
 
@@ -233,7 +232,6 @@ def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
     return rows
 
 
-MAX_DEPTH = 4
 _STATE = "state"
 _NO_RATE = exact_rate(0, 0)
 CHANGE_NOTE = (
@@ -267,7 +265,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRun:
     """A run file that cannot be read, and why."""
 
     path: str
@@ -280,7 +278,7 @@ class History:
 
     folder: str
     records: tuple[RunRecord, ...]
-    unreadable: tuple[Unreadable, ...]
+    unreadable: tuple[UnreadableRun, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -305,12 +303,12 @@ def read_history(folder: str) -> History:
     """
     records: list[RunRecord] = []
     runs: list[Run] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[UnreadableRun] = []
     for path in _find_runs(folder):
         try:
             run = read_run(path)
         except RunUnreadableError as error:
-            unreadable.append(Unreadable(path, error.reason))
+            unreadable.append(UnreadableRun(path, error.reason))
             continue
         records.append(_record_run(run, os.path.dirname(path)))
         runs.append(_without_traces(run))
@@ -331,7 +329,7 @@ def _find_runs(folder: str) -> list[str]:
     runs: list[str] = []
     try:
         skipped = (ARTEFACTS_FOLDER, _STATE)
-        for entry in walk(top, lambda entry: entry.name not in skipped, max_depth=MAX_DEPTH):
+        for entry in walk(top, lambda entry: entry.name not in skipped, max_depth=MAX_RUN_DEPTH):
             if entry.kind == "file" and entry.name == RUN_FILE:
                 runs.append(os.path.join(folder, entry.path))
     finally:

@@ -138,7 +138,7 @@ ARMS: tuple[Arm, ...] = ("with", "without", "old")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class MissedCheck:
     """A check that did not hold, with one of its reasons."""
 
     check: str
@@ -164,7 +164,7 @@ class CaseArm:
     rate: Rate
     spent: Spending
     """The agent's usage in the trials that count. Errors and judges are in the sum of the arm."""
-    failures: tuple[Failure, ...]
+    failures: tuple[MissedCheck, ...]
     errors: tuple[str, ...]
     stops: tuple[Stop, ...] = ()
     """Why trials that missed ended early."""
@@ -303,13 +303,13 @@ def summarize_trials(outcomes: Iterable[Outcome]) -> CaseArm:
     )
 
 
-def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[Failure, ...]:
+def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[MissedCheck, ...]:
     failed: dict[str, list[CheckResult]] = defaultdict(list)
     for outcome in outcomes:
         for result in outcome.failed:
             failed[result.name].append(result)
     return tuple(
-        Failure(name, results[0].verdict.reason, len(results), results[0].about) for name, results in failed.items()
+        MissedCheck(name, results[0].verdict.reason, len(results), results[0].about) for name, results in failed.items()
     )
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from skillshelf.evals._results import Arm, Status
 from skillshelf.evals.report._format import (
+    MAX_REASON,
     NO_VALUE,
     STOPPED,
     format_change,
@@ -96,8 +97,6 @@ def _yes_or_no(value: bool) -> str:
 
 
 MAX_ROWS = 50
-MAX_REASON = 200
-"""Characters of a reason in a cell. The HTML report has the rest."""
 MAX_REASONS = 3
 MAX_GAPS = 4
 MAX_THEFTS = 5

@@ -31,11 +31,12 @@ from skillshelf.discovery import LOAD_TOOL
 from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
 from skillshelf.evals._coverage import list_offered
 from skillshelf.evals._results import CaseInfo, CheckResult, Outcome
+from skillshelf.evals._text import format_money
 from skillshelf.evals._trace import CommandRun, FileState, Trace
 from skillshelf.evals.report._format import (
+    MAX_REASON,
     STOPPED,
     format_count,
-    format_money,
     format_seconds,
 )
 from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop
@@ -291,7 +292,6 @@ def show_text(text: str) -> str:
 
 MAX_TRIALS = 10_000
 """Rows on a page. `run.json` has the others."""
-MAX_WHY = 160
 
 
 class TrialRow(NamedTuple):
@@ -307,7 +307,7 @@ class TrialRow(NamedTuple):
     spent: str
 
 
-class Reason(NamedTuple):
+class MissReason(NamedTuple):
     name: str
     times: int
     text: str
@@ -322,7 +322,7 @@ class CaseView(NamedTuple):
     status: str
     share: str
     facts: Sequence[str]
-    reasons: Sequence[Reason]
+    reasons: Sequence[MissReason]
     trials: Sequence[TrialRow]
 
 
@@ -402,7 +402,7 @@ def _describe_case(number: int, case: CaseSummary, rows: Sequence[TrialRow]) -> 
     facts = [case.info.location, format_case_rate(case), *_describe_usage(case)]
     case_id = case.info.id
     reasons = [
-        Reason(
+        MissReason(
             STOPPED,
             stop.times,
             stop.reason,
@@ -411,7 +411,7 @@ def _describe_case(number: int, case: CaseSummary, rows: Sequence[TrialRow]) -> 
         for stop in case.main.stops
     ]
     reasons += [
-        Reason(
+        MissReason(
             failure.check,
             failure.times,
             failure.reason,
@@ -463,7 +463,7 @@ def _describe_trial(number: int, outcome: Outcome, skill: str) -> TrialRow:
         repeat=outcome.repeat,
         status=outcome.status,
         way="" if outcome.arm == "without" else " › ".join(trace_way(outcome, skill)),
-        why=truncate(" ".join(_explain_trial(outcome).split()), MAX_WHY),
+        why=truncate(" ".join(_explain_trial(outcome).split()), MAX_REASON),
         spent=spent,
     )
 
