@@ -43,7 +43,7 @@ def look(one: Check, trace: Trace = BILL) -> Verdict:
 
 
 def look_at_all(*checks: Check, trace: Trace = BILL) -> list[Verdict]:
-    return asyncio.run(check.look_at_all(checks, trace))
+    return asyncio.run(check.look_at_all(checks, trace)).verdicts
 
 
 # -- what it is shown -------------------------------------------------------------------------------------------------
@@ -180,24 +180,27 @@ def test_a_run_brings_its_own_judge() -> None:
         asked.append((name, sentences))
         return ScriptedModel(decide(*["yes"] * sentences))
 
-    with check.judged_by(find_model):
-        verdicts = look_at_all(check.judge("A."), check.judge("B."), check.judge("A.", "a:b"))
-    assert [verdict.passed for verdict in verdicts] == [True] * 3
+    checks = (check.judge("A."), check.judge("B."), check.judge("A.", "a:b"))
+    looked = asyncio.run(check.look_at_all(checks, BILL, find_model))
+    assert [verdict.passed for verdict in looked.verdicts] == [True] * 3
     assert asked == [("", 2), ("a:b", 1)]
 
 
 def test_the_usage_of_a_judge_is_reported() -> None:
-    async def find_usage(*checks: Check) -> list[Usage]:
-        with check.judged_by(lambda name, sentences: ScriptedModel(decide(*["yes"] * sentences))) as usages:
-            await check.look_at_all(checks, Trace())
-        return usages
+    def find_usage(*checks: Check) -> Usage | None:
+        def find_model(name: str, sentences: int) -> ScriptedModel:
+            return ScriptedModel(decide(*["yes"] * sentences))
 
-    [one] = asyncio.run(find_usage(check.judge("Well?")))
-    [two] = asyncio.run(find_usage(check.judge("Well?"), check.judge("Good?")))
+        return asyncio.run(check.look_at_all(checks, Trace(), find_model)).judging
+
+    one = find_usage(check.judge("Well?"))
+    two = find_usage(check.judge("Well?"), check.judge("Good?"))
+    assert one
+    assert two
     assert one.cost is None
     assert one.input == two.input > 0  # the scripted model does not count the sentences, which are in the instructions
     assert one.output < two.output
-    assert asyncio.run(find_usage(check.max_tokens(1))) == []
+    assert find_usage(check.max_tokens(1)) is None
 
 
 # -- how its answer is read -------------------------------------------------------------------------------------------

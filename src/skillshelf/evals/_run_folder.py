@@ -103,10 +103,10 @@ def lock_run(folder: str) -> Iterator[None]:
         yield
 
 
-def make_run_folder(report: str, max_kept: int = MAX_RUNS_KEPT) -> str:
+def make_run_folder(report: str) -> str:
     """Make and return the folder of a new run: the one for its report, or one in the user's state folder.
 
-    The newest `max_kept` runs in the state folder are kept.
+    The newest `MAX_RUNS_KEPT` runs in the state folder are kept.
     """
     if report:
         os.makedirs(report, exist_ok=True)
@@ -114,14 +114,14 @@ def make_run_folder(report: str, max_kept: int = MAX_RUNS_KEPT) -> str:
     runs = find_runs_folder()
     folder = os.path.join(runs, _make_id())
     make_private_folders(folder)
-    _remove_old_runs(runs, max_kept)
+    _remove_old_runs(runs)
     return folder
 
 
-def _remove_old_runs(runs: str, max_kept: int) -> None:
+def _remove_old_runs(runs: str) -> None:
     names = [name for name in os.listdir(runs) if os.path.isdir(os.path.join(runs, name))]
     names.sort(reverse=True)  # their names begin with the time
-    for name in names[max_kept:]:
+    for name in names[MAX_RUNS_KEPT:]:
         run = read_run_folder(os.path.join(runs, name))
         if run and run.finished:
             shutil.rmtree(run.path, ignore_errors=True)

@@ -26,7 +26,7 @@ from skillshelf.evals.check._files import (
     json_schema,
     table_equals,
 )
-from skillshelf.evals.check._judge import judge, judged_by, look_at_all, parse_verdicts
+from skillshelf.evals.check._judge import judge, look_at_all, parse_verdicts
 from skillshelf.evals.check._loading import (
     listing_contains,
     reference_denied,
@@ -56,7 +56,6 @@ __all__ = [
     "golden",
     "json_schema",
     "judge",
-    "judged_by",
     "listing_contains",
     "look",
     "look_at_all",

@@ -8,14 +8,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from skillshelf.agent import explain_error
+from skillshelf.agent import explain_error, usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.evals._text import clip_quote
@@ -25,6 +23,7 @@ from skillshelf.evals.check._evidence import describe_work
 from skillshelf.text import count_noun, truncate
 
 if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model
 
 FindModel = Callable[[str, int], "Model[Any]"]
@@ -76,17 +75,40 @@ async def judge(
     rubric: Annotated[str, AfterValidator(_check_rubric), NameMark("sentence")],
     model: Any = None,
 ) -> Verdict:
-    """Let a model decide whether the trial meets the rubric: by default that of `judged_by` or the settings.
+    """Let a model decide whether the trial meets the rubric: by default that of the settings.
 
     `model` is the name of another model, or in Python the model itself.
     """
-    [verdict] = await _judge_sentences([rubric], model, trace)
-    return verdict
+    answer = await _judge_sentences([rubric], model, trace, _find_model_in_settings)
+    return answer.verdicts[0]
 
 
-async def look_at_all(checks: Sequence[Check], trace: Trace) -> list[Verdict]:
-    """Make checks, as `look` does. Judges that share a model are asked in one call."""
-    judged = await _judge_together([check for check in checks if check.is_judge], trace)
+class Verdicts(NamedTuple):
+    """The verdicts of several checks on one trial."""
+
+    verdicts: list[Verdict]
+    judging: Usage | None = None
+    """The usage of the judges; None if none was asked."""
+
+
+async def look_at_all(checks: Sequence[Check], trace: Trace, find_model: FindModel | None = None) -> Verdicts:
+    """Make checks, as `look` does. Judges that share a model are asked in one call.
+
+    `find_model` returns the models that judge, recorded or replayed ones in a run; by default they come from the
+    settings.
+    """
+    judged: dict[tuple[str | int, str], Verdict] = {}
+    judging: Usage | None = None
+    judges = [check for check in checks if check.is_judge]
+    for key, model in {_model_key(check): check.arguments["model"] for check in judges}.items():
+        # A sentence that is there twice is asked once.
+        sentences = list(dict.fromkeys(check.arguments["rubric"] for check in judges if _model_key(check) == key))
+        answer = await _judge_sentences(sentences, model, trace, find_model or _find_model_in_settings)
+        for sentence, verdict in zip(sentences, answer.verdicts, strict=True):
+            judged[key, sentence] = verdict
+        if answer.judging:
+            judging = answer.judging if judging is None else judging + answer.judging
+
     verdicts = []
     for check in checks:
         if check.is_judge:
@@ -94,19 +116,7 @@ async def look_at_all(checks: Sequence[Check], trace: Trace) -> list[Verdict]:
             verdicts.append(check.conclude(verdict, trace))
         else:
             verdicts.append(await look(check, trace))
-    return verdicts
-
-
-async def _judge_together(checks: Sequence[Check], trace: Trace) -> dict[tuple[str | int, str], Verdict]:
-    """Return the verdict on each sentence, by model and sentence. A sentence that is there twice is asked once."""
-    verdicts = {}
-    models = {_model_key(check): check.arguments["model"] for check in checks}
-    for key, model in models.items():
-        sentences = list(dict.fromkeys(check.arguments["rubric"] for check in checks if _model_key(check) == key))
-        answers = await _judge_sentences(sentences, model, trace)
-        for sentence, verdict in zip(sentences, answers, strict=True):
-            verdicts[key, sentence] = verdict
-    return verdicts
+    return Verdicts(verdicts, judging)
 
 
 def _model_key(check: Check) -> str | int:
@@ -116,24 +126,23 @@ def _model_key(check: Check) -> str | int:
     return id(model)
 
 
-async def _judge_sentences(sentences: Sequence[str], model: Any, trace: Trace) -> list[Verdict]:
+async def _judge_sentences(sentences: Sequence[str], model: Any, trace: Trace, find_model: FindModel) -> Verdicts:
     """Return the verdict on each sentence. If the judge fails, each of them is an error and not a miss."""
     try:
         if model is None or isinstance(model, str):
-            judging_model = _find_model.get()(model or "", len(sentences))
-        else:
-            judging_model = model
-        answer = await asyncio.wait_for(_ask(judging_model, sentences, trace), JUDGE_SECONDS)
+            model = find_model(model or "", len(sentences))
+        response = await asyncio.wait_for(_ask(model, sentences, trace), JUDGE_SECONDS)
     except Exception as error:  # a provider may raise anything, and the trial then counts neither way
         problem = f"The judge could not be asked: {explain_error(error).message}"
         failure = Verdict(False, error=problem, unrecorded=isinstance(error, NotRecordedError))
-        return [failure] * len(sentences)
+        return Verdicts([failure] * len(sentences))
 
+    answer = response.text or ""
     verdicts = parse_verdicts(answer, len(sentences))
     if verdicts is None:
         problem = f"The judge did not answer with a verdict for {count_noun(len(sentences), 'sentence')}"
-        return [Verdict(False, error=f"{problem}: {clip_quote(answer)!r}")] * len(sentences)
-    return verdicts
+        verdicts = [Verdict(False, error=f"{problem}: {clip_quote(answer)!r}")] * len(sentences)
+    return Verdicts(verdicts, usage_of(response))
 
 
 def parse_verdicts(answer: str, count: int) -> list[Verdict] | None:
@@ -154,43 +163,19 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict] | None:
     ]
 
 
-@contextmanager
-def judged_by(find_model: FindModel) -> Iterator[list[Usage]]:
-    """Let these models judge within the block: a run brings its own, recorded or replayed. Yields each call's usage."""
-    usages: list[Usage] = []
-    outer_model = _find_model.set(find_model)
-    outer_usages = _usages.set(usages)
-    try:
-        yield usages
-    finally:
-        _find_model.reset(outer_model)
-        _usages.reset(outer_usages)
-
-
 def _find_model_in_settings(name: str, sentences: int) -> Model[Any]:
     from skillshelf.agent import load_settings, resolve
 
     return resolve(load_settings({"model": name or None})).model
 
 
-_find_model: ContextVar[FindModel] = ContextVar("find_model", default=_find_model_in_settings)
-_usages: ContextVar[list[Usage] | None] = ContextVar("usages", default=None)
-
-
-async def _ask(model: Model[Any], sentences: Sequence[str], trace: Trace) -> str:
+async def _ask(model: Model[Any], sentences: Sequence[str], trace: Trace) -> ModelResponse:
     from pydantic_ai.direct import model_request
     from pydantic_ai.messages import ModelRequest
 
-    from skillshelf.agent import usage_of
-
     question = write_question(sentences, trace)
-    response = await model_request(
-        model, [ModelRequest.user_text_prompt(question.work, instructions=question.instructions)]
-    )
-    usages = _usages.get()
-    if usages is not None:
-        usages.append(usage_of(response))
-    return response.text or ""
+    request = ModelRequest.user_text_prompt(question.work, instructions=question.instructions)
+    return await model_request(model, [request])
 
 
 class JudgePrompt(NamedTuple):

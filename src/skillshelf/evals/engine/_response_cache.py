@@ -68,9 +68,7 @@ class CachedModel(WrapperModel):
 
     async def _find_or_ask(self, ask: Ask, call: ModelCall) -> ModelResponse:
         name = self.name_call(call)
-        stored = None
-        if not self._store.begins_empty:
-            stored = await asyncio.to_thread(self._store.find_response, name)
+        stored = await asyncio.to_thread(self._store.find_response, name)
         if stored is None:
             response = await self._guard.call(self.model_id, ask)
             if self.is_worth_storing(response):

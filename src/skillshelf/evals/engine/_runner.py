@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial, reduce
-from operator import add
+from functools import partial
 
 from skillshelf._version import __version__
 from skillshelf.agent import explain_error
@@ -24,7 +23,7 @@ from skillshelf.evals._results import Outcome, make_result
 from skillshelf.evals._run_folder import STORE_FILE, RunFolder
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals._trial import run_trial
-from skillshelf.evals.check import judged_by, look_at_all
+from skillshelf.evals.check import look_at_all
 from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
 from skillshelf.evals.engine._packing import Packer
 from skillshelf.evals.engine._store import RunStore, Server, open_file_store, open_server_store
@@ -197,9 +196,7 @@ class Runner:
         """Run a trial, unless an earlier start of the run has finished it. Free trials are not kept."""
         if self._options.is_free(trial.case):
             return await self._run_trial(trial, recording)
-        found = None
-        if not self._store.begins_empty:
-            found = await asyncio.to_thread(self._store.find_trace, trial.id)
+        found = await asyncio.to_thread(self._store.find_trace, trial.id)
         if found is not None:
             trace = trace_from_json(json.loads(found))
             self._guard.add_usage(trace.usage)
@@ -269,13 +266,11 @@ async def make_outcome(
     """Make the checks of a trial. If the trial has an error, they would prove nothing, and a judge costs money."""
     checks = () if trace.error else trial.case.checks
     find_model = partial(models.model_for_judge, name=f"{trial.id}/judge", recording=recording)
-    with judged_by(find_model) as judge_usages:
-        verdicts = await look_at_all(checks, trace)
-    results = [make_result(check, verdict) for check, verdict in zip(checks, verdicts, strict=True)]
-    judging = reduce(add, judge_usages) if judge_usages else None
+    looked = await look_at_all(checks, trace, find_model)
+    results = [make_result(check, verdict) for check, verdict in zip(checks, looked.verdicts, strict=True)]
 
     # The contents of files are for the checks alone: a thousand trials of them would fill the memory.
-    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace.without_data(), judging)
+    return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace.without_data(), looked.judging)
 
 
 def add_worker_files(trace: Trace, files: Mapping[str, str], recording: TrialRecording | None) -> Trace:

@@ -39,13 +39,10 @@ def import_psycopg() -> Any:
 class Server:
     """A PostgreSQL server at an address, for all threads of a process."""
 
-    def __init__(
-        self, url: str, report: Callable[[str], None] = lambda text: None, max_outage: float = MAX_OUTAGE
-    ) -> None:
+    def __init__(self, url: str, report: Callable[[str], None] = lambda text: None) -> None:
         """`report` is called with a sentence when the server goes away and when it is back."""
         self.url = url
         self._report = report
-        self._max_outage = max_outage
         self._psycopg = import_psycopg()
         self._lock = threading.Lock()
         self._is_away = False
@@ -66,7 +63,7 @@ class Server:
 
     def connect(self) -> Any:
         """Return a new connection, once the server is there. Raises RunStoppedError if it is away for too long."""
-        deadline = time.monotonic() + self._max_outage
+        deadline = time.monotonic() + MAX_OUTAGE
         while True:
             try:
                 connection = self._connect()
@@ -196,11 +193,9 @@ class FileDatabase:
 class RunStore:
     """The records of one run. A record is never replaced: a second writer finds the first one's value."""
 
-    def __init__(self, run: str, database: Database, *, begins_empty: bool = False) -> None:
-        """`begins_empty` says that nothing was stored before, and that no other process writes to the store."""
+    def __init__(self, run: str, database: Database) -> None:
         self._run = run
         self._database = database
-        self.begins_empty = begins_empty
 
     def for_run(self, run: str) -> RunStore:
         """Return the store of another run in the same database."""
@@ -250,11 +245,10 @@ class RunStore:
 
 def open_file_store(path: str, run: str) -> RunStore:
     """Open a store in a file. Raises RunStoppedError."""
-    begins_empty = not os.path.exists(path)
     database = FileDatabase(path)
     for table in _TABLES:
         database.execute(table.replace("BYTES", "BLOB"))
-    return RunStore(run, database, begins_empty=begins_empty)
+    return RunStore(run, database)
 
 
 def open_server_store(server: Server, run: str) -> RunStore:

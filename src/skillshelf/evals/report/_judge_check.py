@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import Arm, Outcome, Run
 from skillshelf.evals._text import explain_expected, show_value
-from skillshelf.evals.check import describe_work, judge, judged_by, look_at_all
+from skillshelf.evals.check import describe_work, judge, look_at_all
 from skillshelf.evals.formats import YamlList, YamlMapping, parse_document, read_text
 from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate
 from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
@@ -208,10 +208,10 @@ async def _judge_again(run: Run, options: Options, path: str) -> list[JudgedSent
         sentences = _find_sentences(outcome)
         name = f"{outcome.case}#{outcome.arm}#{outcome.repeat}/judge"
         async with turn:
-            with judged_by(partial(models.model_for_judge, name=name)):
-                verdicts = await look_at_all([judge(sentence) for sentence in sentences], outcome.trace)
+            checks = [judge(sentence) for sentence in sentences]
+            looked = await look_at_all(checks, outcome.trace, partial(models.model_for_judge, name=name))
         judged = []
-        for sentence, verdict in zip(sentences, verdicts, strict=True):
+        for sentence, verdict in zip(sentences, looked.verdicts, strict=True):
             key = SentenceKey(outcome.case, outcome.arm, outcome.repeat, sentence)
             holds = None if verdict.error else verdict.passed
             judged.append(JudgedSentence(key, holds, verdict.error or verdict.reason))
