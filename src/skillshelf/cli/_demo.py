@@ -1,4 +1,4 @@
-"""`skillshelf demo`: a scripted conversation in the real interface, or a recording of it."""
+"""`skillshelf demo`: a recording of a scripted conversation in the real interface."""
 
 import argparse
 import sys
@@ -22,33 +22,16 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    has_terminal = sys.stdin.isatty() and out.is_terminal
     has_chat = all(find_spec(module) for module in _NEEDED)
-    is_live = has_terminal and has_chat
-    _print_heading(out, is_live=is_live, has_terminal=has_terminal, has_chat=has_chat)
-
-    if is_live:
-        from skillshelf.repl import play_demo
-
-        play_demo(out.console, fast=args.fast)
-    else:
-        Playback(out.console, fast=args.fast).play(read_recording())
-    _print_ending(out, has_chat=has_chat)
-    return 0
-
-
-def _print_heading(out: Output, *, is_live: bool, has_terminal: bool, has_chat: bool) -> None:
-    title = "A recording of a scripted conversation"
-    if is_live:
-        title = "A scripted conversation in the real interface, in a folder of its own"
-    out.print_styled(f"skillshelf demo: {title}", "bold")
+    out.print_styled("skillshelf demo: A recording of a scripted conversation", "bold")
     out.print_styled("The model's words are scripted. The skill, the tools, the diff and the refusal are real.", "dim")
-    if not has_chat:
-        out.print_styled(f"To run the agent itself: {_INSTALL}", "dim")
-    if has_terminal:
+    if sys.stdin.isatty() and out.is_terminal:
         out.print_styled("Any key skips the pauses, q leaves.", "dim")
     out.print()
-    sys.stdout.flush()  # importing the agent takes seconds
+
+    Playback(out.console, fast=args.fast).play(read_recording())
+    _print_ending(out, has_chat=has_chat)
+    return 0
 
 
 def _print_ending(out: Output, *, has_chat: bool) -> None:

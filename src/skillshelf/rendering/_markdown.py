@@ -74,7 +74,6 @@ _CODE_STYLES = ANSISyntaxTheme(
 _CODE_MARGIN = 2
 _BULLET = "• "
 _QUOTE_BAR = "▎ "
-_MAX_RULE_CELLS = 40
 _MIN_CELLS = 10
 """The narrowest text that an indented part is squeezed into."""
 _MIN_COLUMN_CELLS = 12
@@ -177,15 +176,6 @@ class _BlockQuote(rich_markdown.BlockQuote):
             yield bar
             yield from Segment.apply_style(line, style)
             yield Segment.line()
-
-
-class _HorizontalRule(rich_markdown.HorizontalRule):
-    """A short rule, which does not break when the window gets narrower."""
-
-    new_line = True
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text("─" * min(_MAX_RULE_CELLS, options.max_width), "markdown.hr")
 
 
 class _ListItem(rich_markdown.ListItem):
@@ -304,7 +294,6 @@ class _Markdown(rich_markdown.Markdown):
         "fence": _CodeBlock,
         "code_block": _CodeBlock,
         "blockquote_open": _BlockQuote,
-        "hr": _HorizontalRule,
         "bullet_list_open": _List,
         "ordered_list_open": _List,
         "list_item_open": _ListItem,

@@ -1,21 +1,17 @@
-"""The chat: `run_terminal` for a user at a screen, `Pipe` for one message and its answer. Needs the extra `chat`.
-
-`play_demo` plays the demonstration on a screen, and `record_demo` records it.
-"""
+"""The chat: `run_terminal` for a user at a screen, `Pipe` for one message and its answer. Needs the extra `chat`."""
 
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.repl._demo import play_demo, record_demo
     from skillshelf.repl._pipe import Pipe
     from skillshelf.repl._start import ChooseSession, run_terminal
 
-__all__ = ["ChooseSession", "Pipe", "play_demo", "record_demo", "run_terminal"]
+__all__ = ["ChooseSession", "Pipe", "run_terminal"]
 
 __getattr__ = export_lazily(
     __name__,
-    {"_demo": ["play_demo", "record_demo"], "_pipe": ["Pipe"], "_start": ["ChooseSession", "run_terminal"]},
+    {"_pipe": ["Pipe"], "_start": ["ChooseSession", "run_terminal"]},
     extra="chat",
 )

@@ -1,4 +1,4 @@
-"""The recording of the demonstration: frames that were taken from the real interface, and how they are played."""
+"""The demonstration: a recording of a conversation in the real interface, and how it is played."""
 
 import json
 import os
@@ -8,13 +8,13 @@ import termios
 import tty
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recording.json")
+_FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "demo.json")
 _SECONDS_PER_KEY = 0.04
 _SECONDS_PER_FRAME = 0.7
 _SECONDS_PER_LINE = 0.15
@@ -34,11 +34,6 @@ class Frame:
 def read_recording() -> list[Frame]:
     with open(_FILE, encoding="utf-8") as file:
         return [Frame(**frame) for frame in json.load(file)]
-
-
-def dump_frames(frames: Sequence[Frame]) -> str:
-    """Return frames as the file of the recording has them."""
-    return json.dumps([asdict(frame) for frame in frames], indent=1, ensure_ascii=False) + "\n"
 
 
 class Playback:
