@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.search import plot, tables
-from benchmarks.search.baselines import ALL_FIELDS, SHORT_FIELDS, PlainBM25, is_bm25s_installed
+from benchmarks.search.baselines import ALL_FIELDS, SHORT_FIELDS, PlainBM25, PlainFTS5, is_bm25s_installed
 from benchmarks.search.collections import OWN_DATA, Collection, DataError
 from benchmarks.search.presence import ask_all, choose_sizes, measure_present_with_bm25
 from benchmarks.search.speed import Speed, write_skills
@@ -28,6 +28,7 @@ PICTURE = ROOT / "docs" / "images" / "search.svg"
 _BEGIN = "<!-- measured: written by `python -m benchmarks.search FOLDER --docs` -->"
 _END = "<!-- end of measured -->"
 _TIMED_QUERIES = 200
+_FTS5 = "FTS5, all text"
 _WITHOUT = "ours without the extra"
 _WITH = "ours with the extra"
 
@@ -100,7 +101,8 @@ def _measure(options: argparse.Namespace) -> None:
         speed = [tables.show_speed(_measure_speed(collection, options.sizes))]
         _print("Speed", speed)
     if options.docs:
-        PICTURE.write_text(plot.draw(collection, methods), encoding="utf-8")
+        drawn = [method for method in methods if method.title != _FTS5]
+        PICTURE.write_text(plot.draw(collection, drawn), encoding="utf-8")
         _write_page(public, own[:3] + own[4:], speed)
 
 
@@ -112,6 +114,7 @@ def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[C
     if is_bm25s_installed():
         for title, fields in (("BM25, name + description", SHORT_FIELDS), ("BM25, all text", ALL_FIELDS)):
             methods.append(_measure_bm25(title, fields, collection, tools))
+    methods.append(_measure_fts5(collection, tools))
     modes = {_WITHOUT: False}
     if is_similarity_installed():
         modes[_WITH] = True
@@ -138,6 +141,17 @@ def _measure_bm25(title: str, fields: Sequence[str], collection: Collection, too
     measured.near_misses = ask_all(collection.near_misses, engine.rank)
     if tools is not None:
         measured.metatool = ask_all(tools.queries, PlainBM25(tools.skills, fields).rank)
+    return measured
+
+
+def _measure_fts5(collection: Collection, tools: Collection | None) -> Measured:
+    """Measure plain FTS5, in the whole collection alone."""
+    _report(_FTS5)
+    engine = PlainFTS5(collection.skills)
+    measured = Measured(_FTS5, {len(collection.skills): ask_all(collection.queries, engine.rank)})
+    measured.near_misses = ask_all(collection.near_misses, engine.rank)
+    if tools is not None:
+        measured.metatool = ask_all(tools.queries, PlainFTS5(tools.skills).rank)
     return measured
 
 

@@ -35,6 +35,8 @@ class Answer:
     gain: float
     """nDCG@10: 1 if all right skills come first, less the later they come."""
     score: float
+    recall: float = 0.0
+    """The share of the right skills that are among the first ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,10 @@ class Quality:
     def gain(self) -> float:
         return 100 * mean(answer.gain for answer in self.answers)
 
+    @property
+    def recall(self) -> float:
+        return 100 * mean(answer.recall for answer in self.answers)
+
     def __str__(self) -> str:
         if not self.answers:
             return "–"
@@ -87,6 +93,7 @@ def judge(query: Query, ranking: Ranking) -> Answer:
         is_hit=bool(found) and found[0] in query.answers,
         gain=discounted_gain(found, query.answers),
         score=ranking.score,
+        recall=len(query.answers.intersection(found)) / len(query.answers),
     )
 
 

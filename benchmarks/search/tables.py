@@ -65,6 +65,7 @@ def show_summary(collection: Collection, methods: Sequence[Measured]) -> Table:
     headings = [
         "hit@1 / nDCG@10",
         "all",
+        "recall@10",
         "interval of hit@1 over authors",
         "MetaTool, hit@1",
         "Chinese and Japanese, hit@1",
@@ -72,13 +73,16 @@ def show_summary(collection: Collection, methods: Sequence[Measured]) -> Table:
     ]
     rows: list[list[str]] = []
     if len(collection.skills) == RECORDED_SKILLS:
-        rows += [[each.title, each.hit_rate, "", each.metatool, each.cjk, each.near_misses] for each in RECORDED]
+        rows += [
+            [each.title, each.hit_rate, each.recall, "", each.metatool, each.cjk, each.near_misses] for each in RECORDED
+        ]
     for method in methods:
         cjk = _choose(collection.queries, method.whole, lambda query: query.is_cjk)
         rows.append(
             [
                 method.title,
                 str(Quality(method.whole)),
+                f"{Quality(method.whole).recall:.1f}",
                 _interval_over_authors(collection.queries, method.whole),
                 _hit_rate(Quality(method.metatool)),
                 _hit_rate(cjk, with_interval=True),
@@ -87,7 +91,17 @@ def show_summary(collection: Collection, methods: Sequence[Measured]) -> Table:
         )
         if method.findings and method.findings.choices:
             unseen = Quality([answer for choice in method.findings.choices for answer in choice.answers])
-            rows.append([f"{method.title}, weights chosen on the other half", str(unseen), "", "", "", ""])
+            rows.append(
+                [
+                    f"{method.title}, weights chosen on the other half",
+                    str(unseen),
+                    f"{unseen.recall:.1f}",
+                    "",
+                    "",
+                    "",
+                    "",
+                ]
+            )
     return Table(f"{len(collection.queries):,} queries, {len(collection.skills):,} skills", headings, rows)
 
 
@@ -112,7 +126,7 @@ def show_kinds(collection: Collection, methods: Sequence[Measured]) -> Table:
 def show_sizes(methods: Sequence[Measured]) -> Table:
     sizes = sorted(methods[0].by_size)
     headings = ["hit@1 / nDCG@10", *(f"{size:,} skills" for size in sizes)]
-    rows = [[method.title, *(str(Quality(method.by_size[size])) for size in sizes)] for method in methods]
+    rows = [[method.title, *(str(Quality(method.by_size.get(size, []))) for size in sizes)] for method in methods]
     return Table("By number of skills", headings, rows)
 
 

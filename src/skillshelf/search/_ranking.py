@@ -14,8 +14,8 @@ from skillshelf.search._database import Database, FoundEntry
 from skillshelf.search._query import Query, read_query, weigh_rarity
 from skillshelf.search._words import is_unspaced
 
-MIN_SCORE = 0.05
-"""If even the best skill fits less well, nothing is found."""
+MIN_SCORE = 0.08
+"""If even the best skill fits less well, nothing is found. One of twenty requests that have an answer stays without."""
 _CANDIDATES = 60
 """Texts that are scored. With 100, the results are the same."""
 _SIMILAR = 20
@@ -33,6 +33,8 @@ _ENOUGH_COVERED = 0.25
 """The share of the query that the best skill must have for words to count in full. With less, similarity decides."""
 _UNRELATED = 0.3
 """The similarity of texts that have nothing to do with each other."""
+_FEW_WORDS = 8
+"""A shorter query says no less about its score: few were measured."""
 _MAX_MARGIN = 0.5
 """A single skill has no runner-up, which does not make it right."""
 _COPY_LIKENESS = 0.9
@@ -88,6 +90,8 @@ class Ranked:
         self.pairs = 0.0
         self.coverage = 0.0
         """The share of the query that the words of the text cover."""
+        self.card_coverage = 0.0
+        """The share of the query, by rarity, that is in the name or the description."""
         self.score = 0.0
         """Orders the texts for one query. It means nothing across queries."""
 
@@ -173,12 +177,13 @@ def _score_words(texts: Sequence[Ranked], query: Query) -> None:
     having = [each for each in texts if each.counts]
     size = sum(each.size for each in having) / max(1, len(having))
     card_size = sum(each.card_size for each in having) / max(1, len(having))
-    possible = (1 + _SATURATION) * sum(query.weights.values())
+    total = sum(query.weights.values())
     for each in having:
         damping = _SATURATION * (1 - _LONG_DAMPING + _LONG_DAMPING * each.size / size)
         for word, count in each.counts.items():
             each.long += query.weights[word] * (1 + _SATURATION) * count / (count + damping)
-        each.coverage = min(1.0, each.long / possible)
+        each.coverage = min(1.0, each.long / ((1 + _SATURATION) * total))
+        each.card_coverage = sum(query.weights[word] for word in each.card_counts) / total
 
         damping = _SATURATION * (1 - _SHORT_DAMPING + _SHORT_DAMPING * each.card_size / max(1, card_size))
         for word, count in each.card_counts.items():
@@ -235,21 +240,24 @@ def _fuse(texts: Sequence[Ranked], query: Query, weights: Weights) -> None:
         each.score = trust * words + weights.similarity * each.similarity
 
 
-def rate_fit(best: Ranked, rival: float, *, has_similarity: bool) -> float:
+def rate_fit(best: Ranked, rival: float, query: Query, *, has_similarity: bool) -> float:
     """Return the probability that the best text is right, if for half of all queries there is a right one.
 
     `rival` is the score of the best other text. How far it is behind tells most, and means the same in small and large
-    collections.
+    collections; it tells more for a long query.
     """
     margin = 0.0
     if best.score > 0:
         # On a shelf of two skills, one of them is far ahead for any query, even if it has nothing to do with it.
         evident = best.coverage + max(0.0, best.similarity - _UNRELATED)
         margin = min(_MAX_MARGIN, evident, (best.score - rival) / best.score)
+    length = math.log(max(_FEW_WORDS, len(query.weights)))
+    # Two logistic regressions over answers with and without their skill, among 20 to 4,672 skills.
     if has_similarity:
-        evidence = 4.4 * best.coverage + 3.0 * best.similarity + 7.4 * margin - 5.1
+        meant = max(best.card_coverage, best.similarity)
+        evidence = 3.4 * best.coverage + 8.6 * margin + 0.5 * meant + 0.8 * length - 5.9
     else:
-        evidence = 5.5 * best.coverage + 6.9 * margin - 4.4
+        evidence = 1.7 * best.coverage + 9.0 * margin + 2.3 * best.card_coverage + 1.0 * length - 6.3
     return 1 / (1 + math.exp(-evidence))
 
 

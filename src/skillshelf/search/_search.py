@@ -197,7 +197,7 @@ def _rate(results: Sequence[_Result], ranking: Ranking) -> list[float]:
     best = results[0].ranked
     # A changed copy that comes right after the best skill doesn't make it less likely that the best one is right.
     rivals = (each.score for each in ranking.texts if each is not best and not each.is_related_to(best))
-    best_fit = rate_fit(best, next(rivals, 0.0), has_similarity=ranking.weights.similarity > 0)
+    best_fit = rate_fit(best, next(rivals, 0.0), ranking.query, has_similarity=ranking.weights.similarity > 0)
     return [best_fit, *(rate_later_fit(best_fit, each.ranked.score, best.score) for each in results[1:])]
 
 
