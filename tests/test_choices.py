@@ -255,7 +255,7 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     code, out, _ = run("list")
     assert "[set to name] Fill in forms." in out
     assert "[off] Review queries." in out
-    assert "1 off: `skillshelf set NAME auto` switches one on" in out
+    assert "1 off: `skillshelf set NAME auto` turns one on" in out
     assert {skill["name"]: skill["marks"] for skill in json.loads(run("list", "--json")[1])["skills"]}["sql"] == ["off"]
     code, out, _ = run("why", "sql")
     assert (code, out.splitlines()[0]) == (1, "sql is off.")
@@ -319,7 +319,7 @@ def test_the_chat_sets_choices_and_obeys_them(file: Path, tmp_path: Path, write:
     write("pdf", "Fill in forms.")
     options = ("--model", script(tmp_path, "ok"), "--trust-workspace")
     assert chat(*options, "-p", "/skills set pdf off", cwd=tmp_path).stdout == "pdf is set to off.\n"
-    assert "off: pdf (/skills set NAME auto switches one on)" in chat(*options, "-p", "/skills", cwd=tmp_path).stdout
+    assert "off: pdf (/skills set NAME auto turns one on)" in chat(*options, "-p", "/skills", cwd=tmp_path).stdout
     off = chat(*options, "-p", "/skills:pdf the form", cwd=tmp_path)
     assert (off.returncode, off.stdout) == (1, "")
     assert off.stderr == (

@@ -123,7 +123,7 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
         out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
         if shelf.chosen.off:
-            out.print_styled(f"{len(shelf.chosen.off):,} off: `skillshelf set NAME auto` switches one on", "dim")
+            out.print_styled(f"{len(shelf.chosen.off):,} off: `skillshelf set NAME auto` turns one on", "dim")
     else:
         out.print_styled("No skills.", "dim")
 

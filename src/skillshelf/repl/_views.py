@@ -66,7 +66,7 @@ def view_skills(core: AgentCore) -> RenderableType:
 def _list_off(core: AgentCore) -> Iterator[Text]:
     off = [clean_line(candidate.found.name) for candidate in core.shelf.chosen.off]
     if off:
-        yield Text(f"off: {truncate_cells(', '.join(off), 160)} (/skills set NAME auto switches one on)", "dim")
+        yield Text(f"off: {truncate_cells(', '.join(off), 160)} (/skills set NAME auto turns one on)", "dim")
 
 
 def _list_pending(core: AgentCore) -> Iterator[Text]:
