@@ -182,11 +182,6 @@ def test_a_baseline_for_cases_without_a_skill_is_refused(write: Write) -> None:
         make_plan([case("a", skill="")], 1, "none")
 
 
-def test_more_trials_than_fit_in_memory_are_refused() -> None:
-    with pytest.raises(EvalError, match="Repeat them less often"):
-        make_plan([case("a", skill="")], 100_000_000)
-
-
 def test_a_revision_needs_a_repository(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(EvalError, match="is not in a git repository"):

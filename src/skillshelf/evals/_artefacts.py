@@ -29,6 +29,34 @@ if TYPE_CHECKING:
 
 ArtefactKind = Literal["text", "html", "image", "other"]
 """How a page may show a file: `text` as text, `html` as text or by its `view`, `image` inline, `other` to download."""
+ARTEFACTS_FOLDER = "artefacts"
+MAX_NAME = 60
+_TRIAL_FOLDER = re.compile(r"[a-z0-9-]{1,60}-[0-9a-f]{12}")
+_COPY = re.compile(r"\d{3}-[A-Za-z0-9._-]+")
+_HTML_ENDINGS = (".html", ".htm", ".xhtml", ".svg")
+_HTML_BEGINNING = re.compile(rb"\s*(<!doctype html|<html|<svg)", re.I)
+_ZIP = b"PK\x03\x04"
+# The beginnings of files that keep their endings. What a browser does with another ending is not known: some of them
+# look into the file, and run what looks like HTML.
+_IMAGES = {
+    ".png": (b"\x89PNG\r\n\x1a\n",),
+    ".jpg": (b"\xff\xd8\xff",),
+    ".gif": (b"GIF87a", b"GIF89a"),
+    ".webp": (b"RIFF",),
+}
+_DOCUMENTS = {
+    ".pdf": b"%PDF-",
+    ".docx": _ZIP,
+    ".xlsx": _ZIP,
+    ".pptx": _ZIP,
+    ".odt": _ZIP,
+    ".ods": _ZIP,
+    ".odp": _ZIP,
+    ".zip": _ZIP,
+    ".gz": b"\x1f\x8b",
+    ".parquet": b"PAR1",
+    ".sqlite": b"SQLite format 3\0",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +98,6 @@ class Artefacts:
 
 
 NO_ARTEFACTS = Artefacts()
-
-
-ARTEFACTS_FOLDER = "artefacts"
-MAX_NAME = 60
-_TRIAL_FOLDER = re.compile(r"[a-z0-9-]{1,60}-[0-9a-f]{12}")
-_COPY = re.compile(r"\d{3}-[A-Za-z0-9._-]+")
-_HTML_ENDINGS = (".html", ".htm", ".xhtml", ".svg")
-_HTML_BEGINNING = re.compile(rb"\s*(<!doctype html|<html|<svg)", re.I)
-_ZIP = b"PK\x03\x04"
-# The beginnings of files that keep their endings. What a browser does with another ending is not known: some of them
-# look into the file, and run what looks like HTML.
-_IMAGES = {
-    ".png": (b"\x89PNG\r\n\x1a\n",),
-    ".jpg": (b"\xff\xd8\xff",),
-    ".gif": (b"GIF87a", b"GIF89a"),
-    ".webp": (b"RIFF",),
-}
-_DOCUMENTS = {
-    ".pdf": b"%PDF-",
-    ".docx": _ZIP,
-    ".xlsx": _ZIP,
-    ".pptx": _ZIP,
-    ".odt": _ZIP,
-    ".ods": _ZIP,
-    ".odp": _ZIP,
-    ".zip": _ZIP,
-    ".gz": b"\x1f\x8b",
-    ".parquet": b"PAR1",
-    ".sqlite": b"SQLite format 3\0",
-}
 
 
 class _Copy(NamedTuple):

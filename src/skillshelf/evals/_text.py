@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 MAX_LISTED_ITEMS = 8
 MAX_QUOTED = 160
+MAX_VALUE_SHOWN = 60
+_EXPECTED = {
+    "string_type": "It must be text: put it in quotes",
+    "bool_type": "It must be true or false",
+    "int_type": "It must be a whole number",
+    "float_type": "It must be a number",
+    "list_type": "It must be a list: lines that begin with `- `",
+    "tuple_type": "It must be a list: lines that begin with `- `",
+    "dict_type": "It must be a mapping: {path: README.md}",
+    "finite_number": "It must be a finite number",
+}
 
 
 def clip_quote(text: str) -> str:
@@ -58,19 +69,6 @@ def find_first_difference(ours: str, theirs: str) -> LineDifference | None:
         if our_line != their_line:
             return LineDifference(index + 1, our_line, their_line)
     return None
-
-
-MAX_VALUE_SHOWN = 60
-_EXPECTED = {
-    "string_type": "It must be text: put it in quotes",
-    "bool_type": "It must be true or false",
-    "int_type": "It must be a whole number",
-    "float_type": "It must be a number",
-    "list_type": "It must be a list: lines that begin with `- `",
-    "tuple_type": "It must be a list: lines that begin with `- `",
-    "dict_type": "It must be a mapping: {path: README.md}",
-    "finite_number": "It must be a finite number",
-}
 
 
 def explain_expected(error: ErrorDetails) -> str:

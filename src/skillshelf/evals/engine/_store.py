@@ -25,6 +25,15 @@ _CONNECT_TIMEOUT = 10
 # A server notices after about half a minute that a machine has vanished, and the machine that the server has.
 _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _SERVER_KEEPALIVES = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+_SCHEMA = "skillshelf_evals"
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS {}responses (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
+    "CREATE TABLE IF NOT EXISTS {}traces (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
+    "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, name TEXT, value BYTES, PRIMARY KEY (run, name))",
+)
+# SQLite's names of these causes. Each is the beginning of several names.
+_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
+_NO_ACCESS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_BUSY")
 
 
 def import_psycopg() -> Any:
@@ -139,17 +148,6 @@ def server_error(url: str, error: Exception) -> RunStoppedError:
 
     reason = hide_keys(str(error).splitlines()[0])
     return RunStoppedError(f"--engine {hide_keys(url)} cannot be used: {reason}")
-
-
-_SCHEMA = "skillshelf_evals"
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS {}responses (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
-    "CREATE TABLE IF NOT EXISTS {}traces (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
-    "CREATE TABLE IF NOT EXISTS {}blobs (run TEXT, name TEXT, value BYTES, PRIMARY KEY (run, name))",
-)
-# SQLite's names of these causes. Each is the beginning of several names.
-_DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
-_NO_ACCESS = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_BUSY")
 
 
 class Database(Protocol):

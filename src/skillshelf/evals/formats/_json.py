@@ -45,6 +45,9 @@ _MIN_TYPO_SIMILARITY = 0.85
 MAX_FIELDS_LISTED = 40
 _MAX_FOLDERS_ABOVE = 4
 """How many folders above a file its skill is searched for."""
+# Not `ground_truth`: data sets of questions and answers, which are not cases, have it as well.
+_CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
+Values = TypeVar("Values", bound=ForeignModel)
 
 
 class NearbySkills:
@@ -312,11 +315,6 @@ def _list_places(home: Home) -> Iterator[_Place]:
     yield _Place(home.base, home.root)
     if home.is_apart and os.path.basename(home.base) == EVALS_FOLDER:
         yield _Place(os.path.dirname(home.base), home.base)  # `evals/files/form.pdf`, as in a skill
-
-
-# Not `ground_truth`: data sets of questions and answers, which are not cases, have it as well.
-_CHECK_KEYS = {"should_trigger", "expected_output", "expected_skill", *SENTENCE_LISTS}
-Values = TypeVar("Values", bound=ForeignModel)
 
 
 def read_json(home: Home) -> FileContent:

@@ -46,6 +46,17 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 2_000
 """Characters of a prompt or a reason outside of transcripts."""
+MAX_FLAKY = 60
+_EXPLANATION = (
+    "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
+    "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
+    "exact test on the cases settles it, corrected for the number of rows, and its interval inverts that test. "
+    "Against trials without the skill, checks of whether it is loaded are left out. A scripted case "
+    "is tried once, with the skill, and is in no rate and no gain. Infrastructure errors are neither "
+    "passes nor misses and are not in any rate. A trial that "
+    "loads two skills counts in both columns of the matrix. If a skill should not be loaded, a load of another is "
+    "neither right nor wrong."
+)
 
 
 @cache
@@ -114,19 +125,6 @@ def embed_json(value: Any) -> str:
 def hash_source(text: str) -> str:
     """Return the hash that allows an inline style or script in the Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-MAX_FLAKY = 60
-_EXPLANATION = (
-    "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
-    "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
-    "exact test on the cases settles it, corrected for the number of rows, and its interval inverts that test. "
-    "Against trials without the skill, checks of whether it is loaded are left out. A scripted case "
-    "is tried once, with the skill, and is in no rate and no gain. Infrastructure errors are neither "
-    "passes nor misses and are not in any rate. A trial that "
-    "loads two skills counts in both columns of the matrix. If a skill should not be loaded, a load of another is "
-    "neither right nor wrong."
-)
 
 
 def render_page(summary: Summary) -> str:

@@ -43,6 +43,12 @@ JUNIT_FILE = "junit.xml"
 FORMAT_VERSION = 1
 # `run.json` has the trials in full, and what a check is about is for annotations alone.
 _FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
+_STATE = "state"
+_NO_RATE = exact_rate(0, 0)
+CHANGE_NOTE = (
+    "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
+    "all of these comparisons (Holm)"
+)
 
 
 class RunUnreadableError(EvalError):
@@ -230,14 +236,6 @@ def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-_STATE = "state"
-_NO_RATE = exact_rate(0, 0)
-CHANGE_NOTE = (
-    "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
-    "all of these comparisons (Holm)"
-)
 
 
 @dataclass(frozen=True, slots=True)

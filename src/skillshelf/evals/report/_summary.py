@@ -37,6 +37,7 @@ from skillshelf.text import count_noun
 
 Trials = Mapping[str, Sequence[Outcome]]
 """The trials of an arm by case."""
+ARMS: tuple[Arm, ...] = ("with", "without", "old")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +133,6 @@ def _without_errors(trials: Trials) -> dict[str, list[Outcome]]:
 
 def _count_passes(outcomes: Sequence[Outcome]) -> tuple[int, int]:
     return sum(outcome.status == "passed" for outcome in outcomes), len(outcomes)
-
-
-ARMS: tuple[Arm, ...] = ("with", "without", "old")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 
 COUNTED: tuple[Status, ...] = ("passed", "missed")
 """The trials that are in a rate."""
+MAX_ROWS = 50
+MAX_REASONS = 3
+MAX_GAPS = 4
+MAX_THEFTS = 5
+MAX_FAULT_CASES = 10
+_STATUS_COLORS = {"missed": "red", "flaky": "red", "error": "yellow"}
+_WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
 
 
 def link_trials(
@@ -94,15 +101,6 @@ def link_gain(skill: str | None, base: str) -> str:
 
 def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
-
-
-MAX_ROWS = 50
-MAX_REASONS = 3
-MAX_GAPS = 4
-MAX_THEFTS = 5
-MAX_FAULT_CASES = 10
-_STATUS_COLORS = {"missed": "red", "flaky": "red", "error": "yellow"}
-_WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
 
 
 def summary_tables(summary: Summary) -> tuple[Table, ...]:

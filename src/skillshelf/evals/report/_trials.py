@@ -52,6 +52,8 @@ _STEP_SIZE = 60
 _COPY_PATH = re.compile(rf"{ARTEFACTS_FOLDER}/[A-Za-z0-9_-][A-Za-z0-9._-]*/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 StepKind = Literal["system", "user", "assistant", "thinking", "tool", "skill", "file", "command", "notice", "error"]
+MAX_TRIALS = 10_000
+"""Rows on a page. `run.json` has the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +290,6 @@ def _trim(step: Step) -> Step:
 def show_text(text: str) -> str:
     """Return a text as a page shows it: truncated, and with hidden characters written out. run.json has all of it."""
     return clean(truncate(text, MAX_TEXT))
-
-
-MAX_TRIALS = 10_000
-"""Rows on a page. `run.json` has the others."""
 
 
 class TrialRow(NamedTuple):
