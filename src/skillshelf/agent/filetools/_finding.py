@@ -68,6 +68,8 @@ def find_files(access: FileAccess, pattern: str, path: str) -> str:
     if pattern.endswith("/"):
         rule += "/"
     rules = IgnoreRules.parse(rule)
+    if rules.refused:
+        raise FileAccessError(f"{pattern!r} is not a glob: a `[` or a backslash in it is not understood.")
 
     max_depth = None if "**" in names else len(names)
     tree = FileTree(access, parts, names)

@@ -110,6 +110,8 @@ class FileTree:
             notes.append(f"[{len(self._unread_folders)} folders not read whole: {names}]")
         if self._ignored:
             notes.append(f"[{self._ignored} entries ignored by .gitignore; name their path to search them]")
+        if self._ignore and self._ignore.refused:
+            notes.append(f"[{self._ignore.refused} patterns in .gitignore files are not understood and do not count]")
         if self._hidden:
             notes.append(f"[{self._hidden} hidden entries omitted; name a hidden path explicitly to include it]")
         return notes
@@ -173,6 +175,8 @@ class GitIgnore:
     def __init__(self, access: FileAccess, parts: Parts) -> None:
         self._rules: dict[Parts, IgnoreRules] = {}
         """The rules of each folder that has some."""
+        self.refused = 0
+        """The number of patterns that are not understood."""
         for depth in range(len(parts) + 1):
             with suppress(OSError, NotPlainFile), open_below(access.root, parts[:depth]) as folder:
                 self._read(parts[:depth], folder)
@@ -200,6 +204,7 @@ class GitIgnore:
         finally:
             system.close(fd)
         self._rules[parts] = IgnoreRules.parse(text)
+        self.refused += len(self._rules[parts].refused)
 
 
 def _matches_glob(glob: str | None, path: str, full_path: str) -> bool:
