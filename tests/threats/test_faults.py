@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf import Delta, DirectorySource, MissingExtraError, Shelf, SkillError, Turn
-from skillshelf.sources._scan_cache import VERSION
+from skillshelf.sources._scan_cache import _SHARED_FIELDS, VERSION
 from threats.workspace import GOOD, PLAIN, Workspace, assert_neighbour, assert_standard, load, write_skill
 
 SETTLED = 2.2
@@ -468,7 +468,8 @@ def _with_other(data: bytes, **parts: object) -> bytes:
 
 def _with_fields(data: bytes, **values: object) -> bytes:
     [fields] = json.loads(data.partition(b"\n")[2])["fields"]
-    return _with_other(data, fields=[{**fields, **values}])
+    changed = [values.get(name, value) for name, value in zip(_SHARED_FIELDS, fields, strict=True)]
+    return _with_other(data, fields=[changed])
 
 
 CORRUPT: dict[str, Callable[[bytes], bytes]] = {

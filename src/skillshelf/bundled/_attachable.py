@@ -4,7 +4,6 @@ Nothing is imported to answer that: each skill's libraries are an extra, and a s
 """
 
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -40,6 +39,8 @@ class Program:
 
     def find(self) -> str | None:
         """Return the path of the program; None if it is not on this machine."""
+        import shutil  # takes 5 ms, which only users of the skill's extra pay
+
         for place in (*self.names, *map(os.path.expanduser, self.paths)):
             found = shutil.which(place)
             if found:

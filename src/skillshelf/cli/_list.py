@@ -3,10 +3,10 @@
 import argparse
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog import Candidate
-from skillshelf.cli._diagnostics import as_json
 from skillshelf.cli._output import Output, list_names
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
             {
                 "skills": skills,
                 "attachable": [_attachable_as_json(*entry) for entry in attachable.items()],
-                "diagnostics": [as_json(note) for note in shelf.catalog.diagnostics],
+                "diagnostics": [asdict(note) for note in shelf.catalog.diagnostics],
             }
         )
         return 0

@@ -11,12 +11,14 @@ from skillshelf.errors import (
     SkillUnreadableError,
     SourceError,
 )
-from skillshelf.files import NotPlainFile, Page, read_file
+from skillshelf.files import NotPlainFile, Page, cache_home, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources._tree import NoteKey, SkillTree, is_half_written
+from skillshelf.sources._tree import NoteKey, SkillTree, TreeState, is_half_written
 
 # A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
 MAX_FOLDERS = 500_000
+# Below this many folders a scan takes a few milliseconds, which is not worth a file.
+MIN_CACHED_FOLDERS = 500
 
 
 class DirectorySource:
@@ -42,17 +44,23 @@ class DirectorySource:
         return changes
 
     def _scan_with_cache(self) -> Mapping[str, Found | None]:
-        from skillshelf.sources import _scan_cache  # only needed with a cache
-
         tree = self._tree
-        cached = _scan_cache.load_state(self.root, self.name, tree.max_folders)
+        caches = _find_cache_folder()
+        cached: TreeState | None = None
+        if os.path.isdir(caches):  # this user has opened a large folder
+            from skillshelf.sources import _scan_cache  # takes 10 ms, which only users of large folders pay
+
+            cached = _scan_cache.load_state(caches, self.root, self.name, tree.max_folders)
         if cached is not None:
             tree.state = cached
         tree.scan()
         state = tree.state
         # Not for every edit: whatever the file does not know yet is read again at the next start.
-        if cached is None or tree.reads > len(state.skills) // 100:
-            note = _scan_cache.save_state(state, tree.max_folders)
+        is_outdated = cached is None or tree.reads > len(state.skills) // 100
+        if caches and is_outdated and state.folder_count >= MIN_CACHED_FOLDERS:
+            from skillshelf.sources import _scan_cache
+
+            note = _scan_cache.save_state(caches, state, tree.max_folders)
             if note:
                 state.notes[NoteKey("/index")] = Found(None, (note,))
         everything: dict[str, Found | None] = dict(state.notes.items())
@@ -96,6 +104,14 @@ class DirectorySource:
     def _read(self, key: str, path: str, offset: int, limit: int) -> Page:
         parts = f"{key}/{path}".lstrip("/").split("/")
         return read_file(self.root, parts, offset, limit)
+
+
+def _find_cache_folder() -> str:
+    """Return the folder of the scan caches, which need not exist; empty for a user without a home."""
+    home = cache_home()
+    if home is None:
+        return ""
+    return os.path.join(home, "index")
 
 
 def find_skill_places(root: str) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
 
 def package_files(package: str | ModuleType) -> "Traversable":
     """Return the package's folder, wherever it was imported from."""
-    from importlib import resources  # 10 ms that only code skills pay
+    from pathlib import Path
+
+    module = import_module(package) if isinstance(package, str) else package
+    folders = list(module.__path__)
+    if len(folders) == 1 and os.path.isdir(folders[0]):
+        return Path(folders[0])
+
+    from importlib import resources  # 10 ms that only archives and namespace packages pay
 
     return resources.files(package)
 

@@ -20,7 +20,6 @@ from skillshelf.errors import InvalidSkillError
 from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
-    cache_home,
     make_private_folders,
     read_private,
     replace_file,
@@ -29,8 +28,6 @@ from skillshelf.files import (
 from skillshelf.sources._tree import Link, NoteKey, PlainFolder, SkillFolder, TreeState
 
 VERSION = 3
-# Below this many folders a scan takes a few milliseconds, which is not worth a file.
-MIN_FOLDERS = 500
 _READ_AGAIN = 0
 """A stamp that no file has, so that it is read again at the next start."""
 _FIELDS = tuple(SkillDescriptor.__dataclass_fields__)
@@ -38,11 +35,9 @@ _SHARED_FIELDS = _FIELDS[_FIELDS.index("license") :]
 """The fields of a descriptor that the skills of one collection mostly have in common: the last ones."""
 
 
-def load_state(root: str, source: str, max_folders: int) -> TreeState | None:
+def load_state(caches: str, root: str, source: str, max_folders: int) -> TreeState | None:
     """Return the saved state of a root, if this version of the library saved it with the same limit."""
-    path = _path(root)
-    if path is None:
-        return None
+    path = _path(caches, root)
     try:
         header, _, payload = read_private(path).partition(b"\n")
     except (OSError, NotPlainFile, NotPrivate):
@@ -66,11 +61,9 @@ def load_state(root: str, source: str, max_folders: int) -> TreeState | None:
     return None
 
 
-def save_state(state: TreeState, max_folders: int) -> Diagnostic | None:
+def save_state(caches: str, state: TreeState, max_folders: int) -> Diagnostic | None:
     """Save the state of a root. Return a note if that was not possible."""
-    path = _path(state.root)
-    if path is None or state.folder_count < MIN_FOLDERS:
-        return None
+    path = _path(caches, state.root)
     plain = {"made_by": [__version__, max_folders], **_plain(state)}
     payload = json.dumps(plain, separators=(",", ":")).encode()
     try:
@@ -88,12 +81,9 @@ def _unusable(reason: str, fix: str) -> Diagnostic:
     return Diagnostic("info", "index-unwritable", f"the scan cache is not used: {reason}", fix=fix)
 
 
-def _path(root: str) -> str | None:
-    home = cache_home()
-    if home is None:
-        return None
+def _path(caches: str, root: str) -> str:
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:32]
-    return os.path.join(home, "index", f"{name}.json")
+    return os.path.join(caches, f"{name}.json")
 
 
 def _is_newer(path: str) -> bool:
@@ -194,6 +184,9 @@ def _shared_fields(row: list[Any]) -> tuple[Any, ...]:
     """Return the shared fields of a descriptor in their order: JSON has lists, a descriptor has tuples."""
     if len(row) != len(_SHARED_FIELDS):
         raise ValueError("a row has other fields than a descriptor")
+    for name in ("metadata", "fields"):
+        if not isinstance(row[_SHARED_FIELDS.index(name)], dict):
+            raise TypeError(f"{name} is no mapping")
     return tuple(tuple(value) if isinstance(value, list) else value for value in row)
 
 
