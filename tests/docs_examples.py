@@ -342,7 +342,7 @@ def _wrap(line: str, width: int) -> list[str]:
 
 _LIMITS = (
     ("skillmd", "MAX_FILE", "a `SKILL.md`, in bytes"),
-    ("skillmd", "MAX_BLOCK", "its frontmatter, in bytes"),
+    ("bounded_yaml", "MAX_BLOCK", "its frontmatter, in bytes"),
     ("bounded_yaml", "MAX_DEPTH", "levels of nesting in the frontmatter"),
     ("bounded_yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
     ("skillmd._frontmatter", "MAX_REPAIRED_FIELDS", "fields read one by one if the block is not valid YAML"),

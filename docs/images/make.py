@@ -56,6 +56,8 @@ class Session:
     """Further options of `skillshelf chat`."""
     cropped: bool = False
     """Whether the picture ends at the row with `last`, without the prompt and the status line below it."""
+    first: str = ""
+    """The text of the row at which the picture begins."""
 
 
 def call(tool: str, **arguments: str) -> dict[str, Any]:
@@ -87,9 +89,10 @@ SESSIONS = {
     "context": Session(
         20,
         WORK,
-        (*READ_AND_AGREE, *TURN, (PROMPT, "\x0c/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
+        (*READ_AND_AGREE, *TURN, (PROMPT, "/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
         "incident-runbook  Lead",
         window=8_000,
+        first="› /context",
     ),
 }
 
@@ -196,6 +199,8 @@ def play(session: Session, is_ready: Callable[[list[Text]], bool] | None = None)
 def crop(session: Session, lines: list[Text]) -> list[Text]:
     """Return the lines of the screen that belong into the picture."""
     lines = list(lines)
+    while lines and session.first not in lines[0].plain:
+        lines.pop(0)
     if session.cropped:
         while lines and session.last not in lines[-1].plain:
             lines.pop()
