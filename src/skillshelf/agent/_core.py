@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
+from skillshelf.agent._commands import Commands
 from skillshelf.agent._compaction import Compacted, shorten
 from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._conversation import Conversation
@@ -92,10 +93,12 @@ class AgentCore:
             self.checkpoints = Checkpoints(self._access, sessions.checkpoints)
         self._find_confinement = find_confinement if sandbox else _find_no_confinement
         self.scripts = Scripts(self.skills, self._find_confinement, ask_variable)
+        commands = Commands(self.skills.folder, sandbox=sandbox)
         self.gate = Gate(
             self._access,
             self.skills,
             self.scripts,
+            commands,
             policy=policy or Policy(),
             approve=approve,
             checkpoints=self.checkpoints,
@@ -108,10 +111,10 @@ class AgentCore:
             Skills(self.shelf, disclosure=disclosure, budget=budget),
             gate=self.gate,
             scripts=self.scripts,
+            commands=commands,
             servers=self.servers,
             retries=retries or Retries(),
             checkpoints=self.checkpoints,
-            sandbox=sandbox,
         )
         self._task: asyncio.Task[None] | None = None
         self.conversation = self._open(self._make_conversation())

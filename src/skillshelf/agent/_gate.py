@@ -15,9 +15,9 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
+from skillshelf.agent._commands import Commands
 from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._exchange import Exchange
-from skillshelf.agent._output_reports import reporting_output
 from skillshelf.agent._policy import Approval, Approve, Policy, Refusal, Verdict
 from skillshelf.agent._scripts import Scripts
 from skillshelf.agent._skills import WorkspaceSkills
@@ -55,8 +55,8 @@ _DECIDED = WRITING | {SHELL, RUN_SCRIPT}
 class Gate(AbstractCapability[Exchange]):
     """Decides on every tool call, whichever capability provides the tool.
 
-    It makes the changes of the file tools and runs scripts itself: the very change or script that was allowed. Those
-    tools do nothing without it.
+    It makes the changes of the file tools and runs commands and scripts itself: exactly what was allowed. By
+    themselves, those tools do nothing.
     """
 
     id = "skillshelf_gate"
@@ -66,6 +66,7 @@ class Gate(AbstractCapability[Exchange]):
         access: FileAccess,
         skills: WorkspaceSkills,
         scripts: Scripts,
+        commands: Commands,
         *,
         policy: Policy,
         approve: Approve | None,
@@ -78,6 +79,7 @@ class Gate(AbstractCapability[Exchange]):
         self._access = access
         self._skills = skills
         self._scripts = scripts
+        self._commands = commands
         self._checkpoints = checkpoints
         self._find_confinement = find_confinement
 
@@ -167,7 +169,7 @@ class Gate(AbstractCapability[Exchange]):
         if tool in WRITING:
             return await self._write(ctx, tool, args)
         if tool == SHELL:
-            return await self._run_command(ctx, args, handler)
+            return await self._run_command(ctx, args)
         if tool == RUN_SCRIPT:
             return await self._run_script(ctx, args)
         denial = None if ctx.tool_call_approved else self.policy.find_denial(tool, args)
@@ -217,21 +219,15 @@ class Gate(AbstractCapability[Exchange]):
             return ToolDenied(f"{repetition} {describe_denial(tool, answer.reason)}")
         return None
 
-    async def _run_command(
-        self, ctx: RunContext[Exchange], args: dict[str, Any], handler: WrapToolExecuteHandler
-    ) -> Any:
+    async def _run_command(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
         if not ctx.tool_call_approved:
             unreviewed = await self._find_unreviewed(args)
             confinement = await to_thread.run_sync(self._find_confinement)
             refusal = self._check_policy(Approval(SHELL, args, unreviewed=unreviewed, confinement=confinement))
             if refusal:
                 return refusal
-        try:
-            async with self._holding(), self._recording():
-                with reporting_output(_report_output(ctx)):
-                    return await handler(args)
-        except OSError as error:
-            raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
+        async with self._holding(), self._recording():
+            return await self._commands.run(args, _report_output(ctx))
 
     async def _run_script(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
         """Run a script of a skill: the very copy that the user was asked about."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 from typing import Any
 
 from pydantic_ai import Agent
@@ -12,18 +11,15 @@ from pydantic_ai.capabilities import AbstractCapability, Caching
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
-from pydantic_ai_harness.shell import Shell
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._commands import ConfinedWorkspace
+from skillshelf.agent._commands import Commands
 from skillshelf.agent._exchange import Exchange, Loop, ModelCalls
 from skillshelf.agent._gate import Gate
-from skillshelf.agent._processes import StreamingWorkspace
 from skillshelf.agent._retries import Retries
 from skillshelf.agent._scripts import Scripts
 from skillshelf.agent._side import SideTool
 from skillshelf.agent._skills import WorkspaceSkills
-from skillshelf.agent._tool_names import SHELL
 from skillshelf.agent._window import Window
 from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.filetools import FileAccess, FileTools
@@ -49,7 +45,6 @@ _TOOL_RETRIES = 5
 # An empty answer is asked for once more. A model that sends two of them sends more.
 _ANSWER_RETRIES = 1
 _BUDGETS = AgentRetries(tools=_TOOL_RETRIES, output=_ANSWER_RETRIES)
-_COMMAND_SECONDS = 120.0
 
 
 def make_file_access(root: str) -> FileAccess:
@@ -66,19 +61,18 @@ def make_loop(
     *,
     gate: Gate,
     scripts: Scripts,
+    commands: Commands,
     servers: ToolServers,
     retries: Retries,
     checkpoints: Checkpoints | None,
-    sandbox: bool,
 ) -> Loop:
-    """Return the loop of an agent. With `sandbox`, commands are confined if possible."""
+    """Return the loop of an agent."""
     root = access.root
     files = FileTools(access)
     side = SideTool(skills.shelf)
     remote = ServerToolset(servers)
-    shell = _make_shell()
     fixed_tools: list[ToolDefinition] = []
-    for toolset in (files.toolset, shell.get_toolset(), capability.get_toolset()):
+    for toolset in (files.toolset, commands.toolset, capability.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             fixed_tools += [tool.tool_def for tool in toolset.tools.values()]
 
@@ -95,8 +89,6 @@ def make_loop(
 
     instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
     capabilities: list[AbstractCapability[Any]] = [
-        ConfinedWorkspace(root) if sandbox else StreamingWorkspace(root),
-        shell,
         RepairToolArguments(),
         Caching(),
         ModelCalls(),
@@ -107,19 +99,9 @@ def make_loop(
         deps_type=Exchange,
         instructions=[instructions, policy_instructions, project_instructions],
         # As toolsets and not as capabilities: each event of a run passes through every capability.
-        toolsets=[files.toolset, scripts.toolset, side.toolset, remote],
+        toolsets=[files.toolset, commands.toolset, scripts.toolset, side.toolset, remote],
         capabilities=capabilities,
         retries=_BUDGETS,
     )
     window = Window(instructions, skills, capability, list_tools=list_tools, leave_out=gate.leave_out_withheld)
     return Loop(agent, window, skills, servers, retries, checkpoints)
-
-
-@cache
-def _make_shell() -> Shell[None]:
-    """Return the shell of all agents: its commands run in the workspace of the conversation that calls it.
-
-    Making it takes 1.5 ms, most of it for the schema of its tool.
-    """
-    # No command is denied by its name, which a shell can spell in many ways. The user decides on each command.
-    return Shell[None](tools=(SHELL,), denied_commands=[], default_timeout=_COMMAND_SECONDS)

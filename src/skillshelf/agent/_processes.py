@@ -1,4 +1,4 @@
-"""Commands whose output is reported while they run."""
+"""Run a program, and report its output while it runs."""
 
 from __future__ import annotations
 
@@ -9,65 +9,24 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
-from pydantic_ai import RunContext
-from pydantic_ai.capabilities import LocalWorkspace
-from pydantic_ai.workspaces import (
-    CommandResult,
-    LocalWorkspaceBackend,
-    WorkspaceBackend,
-    WorkspaceOutputLimitError,
-    WorkspaceRef,
-    WorkspaceTimeoutError,
-)
-from pydantic_ai.workspaces.protocol import WorkspaceCommand
+from pydantic_ai.workspaces import CommandResult, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
-from skillshelf.agent._output_reports import OutputReporter, ReportOutput, find_output_report
 from skillshelf.processes import end_group, signal_group
 
-# What pydantic-ai's own backend gives to a command, and how much output it takes.
-_INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE")
+ReportOutput = Callable[[str], None]
+
 _MAX_OUTPUT_BYTES = 10 * 1024 * 1024
 _MAX_PREVIEW_BYTES = 64 * 1024
 _DRAIN_SECONDS = 2.0
 """How long to read on after the end of a command, if a process in the background holds on to its output."""
 _CHUNK = 64 * 1024
+_REPORT_SECONDS = 0.1
+_MAX_REPORT_CHARACTERS = 8_000
 
 
-class StreamingWorkspace(LocalWorkspace[Any]):
-    """A local workspace that can report the output of its commands."""
-
-    def get_workspace(self, ctx: RunContext[Any], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
-        backend = StreamingBackend(str(self.working_dir))
-        if ref is not None and ref != backend.ref:
-            return None
-        return backend
-
-
-class StreamingBackend(LocalWorkspaceBackend):
-    """Runs commands in a folder. Their output is reported while they run, if the caller asked for it."""
-
-    async def run(
-        self,
-        command: WorkspaceCommand,
-        *,
-        shell: bool = False,
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-    ) -> CommandResult:
-        report = find_output_report()
-        if report is None:
-            return await super().run(command, shell=shell, env=env, timeout=timeout)
-
-        program = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-        inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
-        folder = await self.working_dir()
-        return await _run_process(program, folder, {**inherited, **(env or {})}, timeout, report)
-
-
-async def _run_process(
-    program: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float | None, report: ReportOutput
+async def run_process(
+    program: Sequence[str], folder: str, environment: Mapping[str, str], seconds: float, report: ReportOutput
 ) -> CommandResult:
     """Run a program to its end. What it leaves in the background goes on; if it is ended early, its group ends, too.
 
@@ -207,3 +166,29 @@ class _Stream:
             return
         self.data += chunk
         self._take_piece(self._decoder.decode(chunk))
+
+
+class OutputReporter:
+    """Reports output in pieces: at most ten a second, and of much output only the end."""
+
+    def __init__(self, report: ReportOutput) -> None:
+        self._report = report
+        self._waiting = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, text: str) -> None:
+        self._waiting = (self._waiting + text)[-_MAX_REPORT_CHARACTERS:]
+        if self._timer is None and text:
+            self._timer = asyncio.get_running_loop().call_later(_REPORT_SECONDS, self._send)
+
+    def close(self) -> None:
+        """Report the rest."""
+        if self._timer:
+            self._timer.cancel()
+        self._send()
+
+    def _send(self) -> None:
+        self._timer = None
+        if self._waiting:
+            self._report(self._waiting)
+            self._waiting = ""

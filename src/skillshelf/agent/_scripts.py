@@ -14,9 +14,9 @@ from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
 
 from skillshelf.agent._confinement import Confinement, find_repositories
-from skillshelf.agent._output_reports import OutputReporter, ReportOutput
 from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._policy import Approval
+from skillshelf.agent._processes import OutputReporter, ReportOutput
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
