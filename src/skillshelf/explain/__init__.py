@@ -8,7 +8,6 @@ from skillshelf.explain._reasons import (
     describe_review,
     describe_waiting,
     explain_absence,
-    explain_off,
     explain_unavailable,
 )
 from skillshelf.explain._request import Advantage, BetterMatch, RequestExplanation, explain_request
@@ -25,7 +24,6 @@ __all__ = [
     "describe_waiting",
     "explain_absence",
     "explain_candidate",
-    "explain_off",
     "explain_request",
     "explain_unavailable",
     "search_elsewhere",

@@ -6,7 +6,7 @@
 
 from skillshelf.lint._codes import CODES
 from skillshelf.lint._disk import CheckReport, check_path, check_skill, check_tree
-from skillshelf.lint._fields import EntryFault, check_name, find_entry_faults, suggest_name
+from skillshelf.lint._fields import check_name, find_entry_faults, suggest_name
 from skillshelf.lint._format import MAX_TOKENS, check_text
 from skillshelf.lint._package import check_code_skills
 
@@ -14,7 +14,6 @@ __all__ = [
     "CODES",
     "MAX_TOKENS",
     "CheckReport",
-    "EntryFault",
     "check_code_skills",
     "check_name",
     "check_path",

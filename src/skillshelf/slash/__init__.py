@@ -1,7 +1,6 @@
 """Slash commands: the commands there are, completion, and the message that invoking a skill becomes."""
 
 from skillshelf.slash._commands import (
-    ENTRY_POINTS,
     Command,
     CommandCall,
     Commands,
@@ -24,7 +23,6 @@ from skillshelf.slash._skills import (
 )
 
 __all__ = [
-    "ENTRY_POINTS",
     "MAX_SUGGESTIONS",
     "SKILL_PREFIX",
     "AppliedSkill",
