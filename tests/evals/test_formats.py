@@ -17,7 +17,7 @@ from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
 from skillshelf.evals._case import digest_text
-from skillshelf.evals.formats import parse_document
+from skillshelf.evals.formats._document import parse_document
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GREETER = str(FIXTURES / "greeter")

@@ -278,10 +278,10 @@ def test_a_file_of_labels_is_never_overwritten(judged: Run, tmp_path: Path) -> N
         ("[]", "no sentence has a label"),
         ("- yes", "the label is"),
         ("- {case: pdf/greets, holds: true}", "the label has no `sentence`"),
-        ("- {case: pdf/greets, sentence: It greets., holds: 1}", "holds is 1. It must be true or false"),
-        ("- {case: pdf/greets, sentence: It greets., hold: true}", "the label has no `holds`"),
+        ("- {case: pdf/greets, sentence: It greets., holds: 1}", "'holds' is 1. It must be true or false"),
+        ("- {case: pdf/greets, sentence: It greets., hold: true}", "Did you mean 'holds'?"),
         ("- {case: pdf/greets, sentence: It sings., holds: true}", "no judge of the run decided on 'It sings.'"),
-        ("- {case: pdf/greets, sentence: It greets., holds: true, why: x}", "`why` has no meaning here"),
+        ("- {case: pdf/greets, sentence: It greets., holds: true, why: x}", "the label has no key 'why'"),
         ("- {case: pdf/greets, sentence: It greets., holds: null}", "no sentence has a label"),
         (
             "- {case: pdf/greets, sentence: It greets., holds: true}\n"

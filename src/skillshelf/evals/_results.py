@@ -13,7 +13,7 @@ from skillshelf.agent.events import SkillLoaded, Usage
 from skillshelf.evals._artefacts import NO_ARTEFACTS, Artefacts
 from skillshelf.evals._case import Case
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import About, Check, Verdict
+from skillshelf.evals.check import About, Verdict
 from skillshelf.text import truncate
 
 Status = Literal["passed", "missed", "error"]
@@ -79,10 +79,6 @@ class CheckResult:
     name: str
     verdict: Verdict
     about: About = _NO_SUBJECT
-
-
-def make_result(check: Check, verdict: Verdict) -> CheckResult:
-    return CheckResult(check.name, verdict, check.about)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from skillshelf.errors import EvalError, RunStoppedError, SkillError
 from skillshelf.evals._artefacts import ArtefactFolder
 from skillshelf.evals._plan import Plan, Trial
 from skillshelf.evals._recording import TrialRecording, recording_of
-from skillshelf.evals._results import Outcome, make_result
+from skillshelf.evals._results import CheckResult, Outcome
 from skillshelf.evals._run_folder import STORE_FILE, RunFolder
 from skillshelf.evals._trace import Trace, trace_from_json
 from skillshelf.evals._trial import run_trial
@@ -267,7 +267,9 @@ async def make_outcome(
     checks = () if trace.error else trial.case.checks
     find_model = partial(models.model_for_judge, name=f"{trial.id}/judge", recording=recording)
     looked = await look_at_all(checks, trace, find_model)
-    results = [make_result(check, verdict) for check, verdict in zip(checks, looked.verdicts, strict=True)]
+    results = [
+        CheckResult(check.name, verdict, check.about) for check, verdict in zip(checks, looked.verdicts, strict=True)
+    ]
 
     # The contents of files are for the checks alone: a thousand trials of them would fill the memory.
     return Outcome(trial.case.id, trial.arm, trial.repeat, tuple(results), trace.without_data(), looked.judging)

@@ -1,6 +1,6 @@
 """Cases as users write them: YAML, Python, and the JSON of other tools."""
 
-from skillshelf.evals.formats._document import YamlList, YamlMapping, parse_document, read_text
+from skillshelf.evals.formats._document import DocumentModel, read_list
 from skillshelf.evals.formats._find import (
     find_case_files,
     find_cases,
@@ -11,14 +11,12 @@ from skillshelf.evals.formats._find import (
 from skillshelf.evals.formats._home import find_skill_folder
 
 __all__ = [
-    "YamlList",
-    "YamlMapping",
+    "DocumentModel",
     "find_case_files",
     "find_cases",
     "find_folder_to_approve",
     "find_skill_folder",
     "find_skill_folders",
     "list_cases",
-    "parse_document",
-    "read_text",
+    "read_list",
 ]

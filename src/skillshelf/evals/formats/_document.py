@@ -157,6 +157,17 @@ def read_entry(model: type[Values], value: Any, path: str, line: int, subject: s
         raise _explain_fault(fault.errors()[0], model, value, path, line, subject) from None
 
 
+def read_list(model: type[Values], path: str, subject: str, fix: str) -> list[tuple[Values, int]]:
+    """Read a file that is a list of mappings, each with its line. Raises EvalError. `subject` names an item."""
+    items = parse_document(read_text(path), path)
+    if not isinstance(items, YamlList):
+        raise EvalError(f"it is not a list of {subject}s", fix, path, 1)
+    return [
+        (read_entry(model, item, path, line, f"the {subject}").values, line)
+        for item, line in zip(items, items.lines, strict=True)
+    ]
+
+
 def _explain_fault(
     error: ErrorDetails, model: type[BaseModel], value: Any, path: str, line: int, subject: str
 ) -> EvalError:
@@ -165,6 +176,8 @@ def _explain_fault(
         return EvalError(f"{subject} is {show_value(value)}", f"It must be a mapping of {', '.join(known)}", path, line)
     key = str(error["loc"][0])
     line = value.line_of(key)
+    if error["type"] == "missing":
+        return EvalError(f"{subject} has no `{key}`", f"Its keys: {', '.join(known)}", path, line)
     if error["type"] == "extra_forbidden":
         return EvalError(f"{subject} has no key {show_value(key)}", _suggest_key(key, known), path, line)
     return EvalError(f"{key!r} is {show_value(value.get(key))}", explain_expected(error), path, line)

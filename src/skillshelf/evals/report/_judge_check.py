@@ -15,13 +15,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import StrictBool
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._results import Arm, Outcome, Run
-from skillshelf.evals._text import explain_expected, show_value
 from skillshelf.evals.check import describe_work, judge, look_at_all
-from skillshelf.evals.formats import YamlList, YamlMapping, parse_document, read_text
+from skillshelf.evals.formats import DocumentModel, read_list
 from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate
 from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 from skillshelf.tables import Column, Table
@@ -56,16 +55,14 @@ class JudgedSentence:
     reason: str = ""
 
 
-class Label(BaseModel):
+class Label(DocumentModel):
     """An item of a file of labels."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     case: str
     arm: Arm = "with"
     repeat: int = 1
     sentence: str
-    holds: bool | None
+    holds: StrictBool | None = None
     """None if the person has not decided yet."""
     number: int = 0
     """The place of the sentence in the text to read; of no meaning to us."""
@@ -142,14 +139,9 @@ def _describe_sentences(keys: Sequence[SentenceKey], run: Run) -> str:
 
 def _read_labels(path: str, judged: Iterable[JudgedSentence]) -> dict[SentenceKey, bool]:
     """Return the labels in a file by sentence. Raises EvalError for a label of a sentence that no judge decided on."""
-    items = parse_document(read_text(path), path)
-    if not isinstance(items, YamlList):
-        raise EvalError("it is not a list of labels", _HOW_TO_LABEL, path, 1)
-
     known = {sentence.key for sentence in judged}
     labels: dict[SentenceKey, bool] = {}
-    for item, line in zip(items, items.lines, strict=True):
-        label = _read_label(item, path, line)
+    for label, line in read_list(Label, path, "label", _HOW_TO_LABEL):
         if label.key not in known:
             problem = f"no judge of the run decided on {truncate(label.sentence, 80)!r} in {_name_trial(label.key)}"
             raise EvalError(problem, "Use the labels with the run that they were written for", path, line)
@@ -160,23 +152,6 @@ def _read_labels(path: str, judged: Iterable[JudgedSentence]) -> dict[SentenceKe
     if not labels:
         raise EvalError("no sentence has a label", "Set `holds` to true or false, for some of them at least", path)
     return labels
-
-
-def _read_label(item: Any, path: str, line: int) -> Label:
-    if not isinstance(item, YamlMapping):
-        raise EvalError(f"the label is {show_value(item)}", _HOW_TO_LABEL, path, line)
-    try:
-        return Label.model_validate(dict(item))
-    except ValidationError as fault:
-        [first, *_] = fault.errors()
-        field = str(first["loc"][0])
-        if first["type"] == "missing":
-            raise EvalError(f"the label has no `{field}`", _HOW_TO_LABEL, path, line) from None
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(Label.model_fields)
-            raise EvalError(f"`{field}` has no meaning here", f"Keys: {known}", path, item.line_of(field)) from None
-        problem = f"{field} is {show_value(first['input'])}"
-        raise EvalError(problem, explain_expected(first), path, item.line_of(field)) from None
 
 
 def _name_trial(key: SentenceKey) -> str:
