@@ -11,7 +11,7 @@ from skillshelf.search._words import join_words
 Field = Literal["name", "description", "headings", "instructions", "references"]
 FIELDS: tuple[Field, ...] = get_args(Field)
 
-_HEADING = re.compile(r"^#{1,6}[ \t].*$", re.M)
+_HEADING = re.compile(r"#{1,6}[ \t]")
 _EXCLUSION = re.compile(
     r"\b(?:do not|don['’]t|does not|doesn['’]t|should not|not|never|avoid|skip)\s+(?:be\s+)?"
     r"(?:used?|using|trigger(?:ed)?|invoked?|activated?|apply|applie[sd]|for|intended|needed|when|if|cover|handle"
@@ -50,14 +50,19 @@ class Document(NamedTuple):
 
 
 def make_document(skill: SkillDescriptor, instructions: str) -> Document:
-    instructions = instructions[:MAX_INSTRUCTIONS]
+    headings: list[str] = []
+    others: list[str] = []
+    for line in instructions[:MAX_INSTRUCTIONS].split("\n"):
+        is_heading = line.startswith("#") and _HEADING.match(line)
+        (headings if is_heading else others).append(line)
+
     purpose = cut_exclusions(skill.description)
     name = join_words(skill.name)
     return Document(
         name=name,
         description=join_words(purpose),
-        headings=join_words("\n".join(_HEADING.findall(instructions))),
-        instructions=join_words(_HEADING.sub("", instructions)),
+        headings=join_words("\n".join(headings)),
+        instructions=join_words("\n".join(others)),
         references=join_words("\n".join(skill.references[:MAX_REFERENCES])),
         exclusions=_find_exclusions(skill.description, name),
         meaning=f"{_WORD_BORDER.sub(' ', skill.name)}. {purpose}",

@@ -112,8 +112,9 @@ class Vectors:
         last = self._ids[-1] if len(self._ids) else -1
         is_new = ids > last
         self._rows[np.searchsorted(self._ids, ids[~is_new])] = rows[~is_new]
-        self._ids = np.concatenate([self._ids, ids[is_new]])
-        self._rows = np.concatenate([self._rows, rows[is_new]])
+        if is_new.any():
+            self._ids = np.concatenate([self._ids, ids[is_new]])
+            self._rows = np.concatenate([self._rows, rows[is_new]])
 
     def remove(self, ids: Sequence[int]) -> None:
         import numpy as np
