@@ -12,7 +12,7 @@ from functools import cache
 from string import Template
 
 from skillshelf._version import __version__
-from skillshelf.templates import _project, _skill
+from skillshelf.templates import _texts
 
 _MARKED = re.compile(r"<<(.+?)>>")
 
@@ -38,19 +38,19 @@ def find_template_sentences(data: bytes) -> Iterator[TemplateSentence]:
 
 @cache
 def _list_sentences() -> tuple[str, ...]:
-    templates = (*_skill.SKILL.values(), *_skill.CODE_SKILL.values(), *_project.PROJECT.values())
+    templates = (*_texts.SKILL.values(), *_texts.CODE_SKILL.values(), *_texts.PROJECT.values())
     sentences = [sentence for template in templates for sentence in _MARKED.findall(template)]
     return tuple(dict.fromkeys(sentences))
 
 
 def fill_skill(name: str) -> dict[str, str]:
     """Return the files of a new skill with a SKILL.md, by their path in its folder."""
-    return _fill_all(_skill.SKILL, {"name": name, "title": _make_title(name)})
+    return _fill_all(_texts.SKILL, {"name": name, "title": _make_title(name)})
 
 
 def fill_code_skill(name: str) -> dict[str, str]:
     """Return the files of a new code skill, by their path in its subpackage."""
-    return _fill_all(_skill.CODE_SKILL, _name_parts(name))
+    return _fill_all(_texts.CODE_SKILL, _name_parts(name))
 
 
 def module_name(skill: str) -> str:
@@ -68,12 +68,12 @@ def fill_project(package: str, names: Sequence[str]) -> dict[str, str]:
         "package": package,
         "distribution": package.replace("_", "-"),
         "version": __version__,
-        "imports": "\n".join(_fill(_project.TEST_IMPORT, skill) for skill in skills),
-        "tests": "\n\n\n".join(_fill(_project.TEST, skill) for skill in skills),
-        "cases": "".join(_fill(_project.CASE, skill) for skill in skills),
-        "skills": "\n".join(_fill(_project.README_ENTRY, skill) for skill in skills),
+        "imports": "\n".join(_fill(_texts.TEST_IMPORT, skill) for skill in skills),
+        "tests": "\n\n\n".join(_fill(_texts.TEST, skill) for skill in skills),
+        "cases": "".join(_fill(_texts.CASE, skill) for skill in skills),
+        "skills": "\n".join(_fill(_texts.README_ENTRY, skill) for skill in skills),
     }
-    files = _fill_all(_project.PROJECT, fields)
+    files = _fill_all(_texts.PROJECT, fields)
     files[f"src/{package}/__init__.py"] = ""
     for name in names:
         for path, text in fill_code_skill(name).items():
