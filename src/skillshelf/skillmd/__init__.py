@@ -1,10 +1,9 @@
 """Read a SKILL.md as fields and instructions, repaired if need be, and write one. Text only."""
 
 from skillshelf.skillmd._codes import READING
-from skillshelf.skillmd._fields import FORMAT_KEYS
+from skillshelf.skillmd._fields import FORMAT_KEYS, find_declared_variables
 from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
 from skillshelf.skillmd._read import SkillText, read, render_skill
-from skillshelf.skillmd._variables import find_declared_variables
 
 __all__ = [
     "FORMAT_KEYS",
