@@ -1,5 +1,8 @@
 """Why a skill isn't available, isn't in the listing, or isn't found for a request: one sentence for each reason."""
 
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
 from skillshelf.explain._places import Occurrence, explain_candidate, search_elsewhere
 from skillshelf.explain._reasons import (
     Reason,
@@ -10,7 +13,9 @@ from skillshelf.explain._reasons import (
     explain_absence,
     explain_unavailable,
 )
-from skillshelf.explain._request import Advantage, BetterMatch, RequestExplanation, explain_request
+
+if TYPE_CHECKING:
+    from skillshelf.explain._request import Advantage, BetterMatch, RequestExplanation, explain_request
 
 __all__ = [
     "Advantage",
@@ -28,3 +33,8 @@ __all__ = [
     "explain_unavailable",
     "search_elsewhere",
 ]
+
+# `show`, `doctor` and the command without arguments start without the search.
+__getattr__ = export_lazily(
+    __name__, {"_request": ["Advantage", "BetterMatch", "RequestExplanation", "explain_request"]}
+)

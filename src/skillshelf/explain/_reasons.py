@@ -4,17 +4,19 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing import Level, Listing, Shortened
-from skillshelf.search import Match, spell_words
 from skillshelf.shelf import Shelf
 from skillshelf.text import closest_names, count_noun
 from skillshelf.trust import Trust, TrustedSource, find_pending_skill, needs_review
 from skillshelf.workspace import relative
+
+if TYPE_CHECKING:
+    from skillshelf.search import Match
 
 ReasonCode = Literal[
     "missing",
@@ -204,7 +206,7 @@ def explain_listing(
     listing: Listing,
     budget: int,
     *,
-    match: Match | None = None,
+    match: "Match | None" = None,
     command: str = "skillshelf",
 ) -> Iterator[Reason]:
     """Yield why the listing doesn't show all of a skill's description.
@@ -225,9 +227,9 @@ def explain_listing(
         yield _explain_shortened(skill, listing, budget, match)
 
 
-def _explain_shortened(skill: SkillDescriptor, listing: Listing, budget: int, match: Match | None) -> Reason:
+def _explain_shortened(skill: SkillDescriptor, listing: Listing, budget: int, match: "Match | None") -> Reason:
     entry = next(entry for entry in listing.entries if entry.name == skill.name)
-    shown = {word.lower() for word in spell_words(entry.description)}
+    shown = entry.description.lower()
     cut: list[str] = []
     if match is not None:
         cut = [word.word for word in match.words if word.field == "description" and word.word.lower() not in shown]

@@ -11,7 +11,6 @@ from mcp.server import ServerRequestContext
 
 from skillshelf import threads
 from skillshelf.errors import SkillError, SkillNotFoundError
-from skillshelf.explain import describe_waiting
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun
 
@@ -49,6 +48,8 @@ class PendingSkills:
         count = self._known
         if count == 0:
             return ""
+        from skillshelf.explain import describe_waiting  # loads the approvals, which a server without them never reads
+
         what = f"{count_noun(count, 'new or changed skill')} of this workspace"
         waiting = describe_waiting(what, count, whose="the user's")
         return f"{waiting}. The user can review them in a terminal with: {self._command}"
