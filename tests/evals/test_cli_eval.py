@@ -486,7 +486,7 @@ def test_old_finished_runs_are_removed(run: Run, cases: Callable[..., Path], mon
     """Interrupted runs and those with --report stay."""
     from skillshelf.evals import _run_folder
 
-    monkeypatch.setattr(_run_folder.make_run_folder, "__defaults__", (3,))
+    monkeypatch.setattr(_run_folder, "MAX_RUNS_KEPT", 3)
     cases(GOOD, ERROR)
     names = []
     for number in range(6):
