@@ -121,7 +121,7 @@ def test_ctrl_c_stops_a_command_and_the_chat_continues(tmp_path: Path) -> None:
         chat.expect("stopped")
         chat.expect("›")
         chat.send("/model\r")
-        chat.expect("tokens, with tools")  # the name alone is in the status line, too
+        chat.expect("openai-chat:x, 4,000 tokens")  # the name alone is in the status line, too
         chat.expect("›")
         chat.send("\x04")
         assert chat.end() == 0
