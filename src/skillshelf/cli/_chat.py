@@ -15,7 +15,6 @@ from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.explain import describe_outdated, describe_waiting
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
@@ -265,6 +264,8 @@ def _has_piped_input() -> bool:
 
 def _describe_pending_skills(core: "AgentCore") -> list[str]:
     """Return lines about the skills that wait for the user's review, if there are any."""
+    from skillshelf.explain import describe_outdated, describe_waiting
+
     pending = core.skills.pending
     if not pending:
         return []
