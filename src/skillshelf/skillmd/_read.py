@@ -97,22 +97,25 @@ class SkillText:
         else:
             size = len(self.instructions.encode())
         optional = self.optional
+        # In the order of the fields: by keyword it takes 4 µs instead of 2, ten thousand times in a scan.
         return SkillDescriptor(
-            name=self.name,
-            description=self.description,
-            references=references,
-            source=source,
-            location=location,
-            size=size,
-            license=optional.license,
-            compatibility=optional.compatibility,
-            allowed_tools=optional.allowed_tools,
-            metadata=optional.metadata,
-            disclosure=optional.disclosure,
-            user_invocable=optional.user_invocable,
-            arguments=optional.arguments,
-            argument_hint=optional.argument_hint,
-            fields=optional.fields,
+            self.name,
+            self.description,
+            "standard",
+            (),
+            references,
+            source,
+            location,
+            size,
+            optional.license,
+            optional.compatibility,
+            optional.allowed_tools,
+            optional.metadata,
+            optional.disclosure,
+            optional.user_invocable,
+            optional.arguments,
+            optional.argument_hint,
+            optional.fields,
         )
 
 
