@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
     from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
+    from skillshelf.agent._scripts import VariableRequest
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent._unused import Unused, explain_unused
     from skillshelf.agent._window import Context
     from skillshelf.agent.checkpoints import ChangedFile, LeftFile, Undone
     from skillshelf.agent.rules import Rule, RuleBook
-    from skillshelf.agent.scripts import SkillScript, VariableRequest
+    from skillshelf.agent.scripts import SkillScript
     from skillshelf.agent.sessions import Sessions
 
 __all__ = [
@@ -99,13 +100,14 @@ __getattr__ = export_lazily(
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
         "_retries": ["Retries"],
+        "_scripts": ["VariableRequest"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
         "_unused": ["Unused", "explain_unused"],
         "rules": ["Rule", "RuleBook"],
-        "scripts": ["SkillScript", "VariableRequest"],
+        "scripts": ["SkillScript"],
         "checkpoints": ["ChangedFile", "LeftFile", "Undone"],
         "sessions": ["Sessions"],
     },

@@ -13,11 +13,11 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
+    ToolReturnPart,
     UserContent,
     UserPromptPart,
 )
 
-from skillshelf.agent._file_tokens import estimate_file_tokens
 from skillshelf.agent.filetools import FileAccess, Media, list_directory, read_page, show_path
 from skillshelf.agent.sessions import mark_attachment
 from skillshelf.errors import FileAccessError
@@ -32,6 +32,10 @@ MAX_FILES = 20
 """Files that one message may attach."""
 MAX_IMAGES = 5
 """Images among them. Each stays in the conversation and in the session's file, with up to 5 MB."""
+_IMAGE_TOKENS = 1_600
+"""What a large image takes with most providers, which scale larger ones down to this."""
+_DOCUMENT_BYTES_PER_TOKEN = 25
+"""A page of a PDF has about 50 KB, and takes about 2,000 tokens as text and as an image."""
 _MAX_OUTPUT = 16_000
 """Characters of a command's output: half of them from its beginning, half from its end."""
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"@][^\s"]*))')
@@ -209,6 +213,33 @@ def _leave_out_of_part(part: ModelRequestPart, images: Sequence[BinaryContent]) 
         return part
     content = ["(left out)" if item in images else item for item in part.content]
     return replace(part, content=content)
+
+
+# -- their tokens: no provider says them beforehand, so all are estimates ---------------------------------------------
+
+
+def estimate_file_tokens(file: BinaryContent) -> int:
+    """Return about how many tokens a file takes that is not text."""
+    if file.is_image:
+        return _IMAGE_TOKENS
+    return max(_IMAGE_TOKENS, len(file.data) // _DOCUMENT_BYTES_PER_TOKEN)
+
+
+def estimate_files(messages: Sequence[ModelMessage]) -> int:
+    """Return about how many tokens the images and documents of a conversation take."""
+    return sum(estimate_file_tokens(file) for file in _list_files(messages))
+
+
+def _list_files(messages: Sequence[ModelMessage]) -> Iterator[BinaryContent]:
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolReturnPart):
+                yield from (file for file in part.files if isinstance(file, BinaryContent))
+            elif isinstance(part, UserPromptPart) and not isinstance(part.content, str):
+                yield from (item for item in part.content if isinstance(item, BinaryContent))
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
 
 
 def _find_mentions(message: str) -> Iterator[str]:

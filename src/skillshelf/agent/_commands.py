@@ -24,7 +24,7 @@ _MAX_SHOWN = 50_000
 """Characters of output that the model gets: the last ones, because commands say at the end how they ended."""
 
 
-class Commands:
+class Shell:
     """The tool `run_command`. The gate runs the command that was allowed: by itself, the tool runs nothing."""
 
     def __init__(self, root: str, *, sandbox: bool) -> None:

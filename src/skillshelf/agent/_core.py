@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
-from skillshelf.agent._commands import Commands
+from skillshelf.agent._commands import Shell
 from skillshelf.agent._compaction import Compacted, shorten
 from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._conversation import Conversation
@@ -19,13 +19,12 @@ from skillshelf.agent._loop import make_file_access, make_loop
 from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._retries import Retries
-from skillshelf.agent._scripts import Scripts
+from skillshelf.agent._scripts import AskVariable, Scripts
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import OWN_TOOLS
 from skillshelf.agent._window import Context
 from skillshelf.agent.checkpoints import ChangedFile, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed
-from skillshelf.agent.scripts import AskVariable
 from skillshelf.agent.servers import ToolServers
 from skillshelf.agent.sessions import Sessions, loaded_skills
 from skillshelf.descriptor import Choice, Delta
@@ -93,12 +92,12 @@ class AgentCore:
             self.checkpoints = Checkpoints(self._access, sessions.checkpoints)
         self._find_confinement = find_confinement if sandbox else _find_no_confinement
         self.scripts = Scripts(self.skills, self._find_confinement, ask_variable)
-        commands = Commands(self.skills.folder, sandbox=sandbox)
+        shell = Shell(self.skills.folder, sandbox=sandbox)
         self.gate = Gate(
             self._access,
             self.skills,
             self.scripts,
-            commands,
+            shell,
             policy=policy or Policy(),
             approve=approve,
             checkpoints=self.checkpoints,
@@ -111,7 +110,7 @@ class AgentCore:
             Skills(self.shelf, disclosure=disclosure, budget=budget),
             gate=self.gate,
             scripts=self.scripts,
-            commands=commands,
+            shell=shell,
             servers=self.servers,
             retries=retries or Retries(),
             checkpoints=self.checkpoints,

@@ -15,10 +15,10 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
-from skillshelf.agent._commands import Commands
+from skillshelf.agent._commands import Shell
 from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._exchange import Exchange
-from skillshelf.agent._policy import Approval, Approve, Policy, Refusal, Verdict
+from skillshelf.agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
 from skillshelf.agent._scripts import Scripts
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
@@ -66,7 +66,7 @@ class Gate(AbstractCapability[Exchange]):
         access: FileAccess,
         skills: WorkspaceSkills,
         scripts: Scripts,
-        commands: Commands,
+        shell: Shell,
         *,
         policy: Policy,
         approve: Approve | None,
@@ -79,7 +79,7 @@ class Gate(AbstractCapability[Exchange]):
         self._access = access
         self._skills = skills
         self._scripts = scripts
-        self._commands = commands
+        self._shell = shell
         self._checkpoints = checkpoints
         self._find_confinement = find_confinement
 
@@ -174,7 +174,7 @@ class Gate(AbstractCapability[Exchange]):
             return await self._run_script(ctx, args)
         denial = None if ctx.tool_call_approved else self.policy.find_denial(tool, args)
         if denial is not None:
-            return self._refuse(tool, Verdict("refuse", denial))
+            return self._refuse(tool, PolicyDecision("refuse", denial))
         if tool == LOAD_TOOL and not ctx.deps.is_side:
             redirection = self._redirect_load(ctx.deps, args)
             if redirection is not None:
@@ -227,7 +227,7 @@ class Gate(AbstractCapability[Exchange]):
             if refusal:
                 return refusal
         async with self._holding(), self._recording():
-            return await self._commands.run(args, _report_output(ctx))
+            return await self._shell.run(args, _report_output(ctx))
 
     async def _run_script(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
         """Run a script of a skill: the very copy that the user was asked about."""
@@ -349,7 +349,7 @@ class Gate(AbstractCapability[Exchange]):
             raise ApprovalRequired(metadata={_APPROVAL: question})
         return None
 
-    def _decide(self, question: Approval) -> Verdict:
+    def _decide(self, question: Approval) -> PolicyDecision:
         return self.policy.decide(
             question.tool,
             question.arguments,
@@ -440,7 +440,7 @@ class Gate(AbstractCapability[Exchange]):
             return f"The call was allowed, but the rule was not kept: {error}"
         return ""
 
-    def _refuse(self, tool: str, verdict: Verdict) -> ToolDenied:
+    def _refuse(self, tool: str, verdict: PolicyDecision) -> ToolDenied:
         if verdict.rule is not None:
             return ToolDenied(f"{tool} is not allowed: a rule of the user's denies it ({verdict.rule.target}).")
         mode = self.policy.mode

@@ -13,7 +13,7 @@ from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._commands import Commands
+from skillshelf.agent._commands import Shell
 from skillshelf.agent._exchange import Exchange, Loop, ModelCalls
 from skillshelf.agent._gate import Gate
 from skillshelf.agent._retries import Retries
@@ -61,7 +61,7 @@ def make_loop(
     *,
     gate: Gate,
     scripts: Scripts,
-    commands: Commands,
+    shell: Shell,
     servers: ToolServers,
     retries: Retries,
     checkpoints: Checkpoints | None,
@@ -72,7 +72,7 @@ def make_loop(
     side = SideTool(skills.shelf)
     remote = ServerToolset(servers)
     fixed_tools: list[ToolDefinition] = []
-    for toolset in (files.toolset, commands.toolset, capability.get_toolset()):
+    for toolset in (files.toolset, shell.toolset, capability.get_toolset()):
         if isinstance(toolset, FunctionToolset):
             fixed_tools += [tool.tool_def for tool in toolset.tools.values()]
 
@@ -99,7 +99,7 @@ def make_loop(
         deps_type=Exchange,
         instructions=[instructions, policy_instructions, project_instructions],
         # As toolsets and not as capabilities: each event of a run passes through every capability.
-        toolsets=[files.toolset, commands.toolset, scripts.toolset, side.toolset, remote],
+        toolsets=[files.toolset, shell.toolset, scripts.toolset, side.toolset, remote],
         capabilities=capabilities,
         retries=_BUDGETS,
     )

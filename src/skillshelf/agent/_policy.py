@@ -110,7 +110,7 @@ Approve = Callable[[Approval], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PolicyDecision:
     """What the policy says about a call, and the user's rule if one decided."""
 
     decision: Literal["allow", "ask", "refuse"]
@@ -163,7 +163,7 @@ class Policy:
         subject: str = "",
         *,
         is_sandboxed: bool = False,
-    ) -> Verdict:
+    ) -> PolicyDecision:
         """Decide about a call of one of the agent's own tools, or of another tool that needs approval.
 
         `path`: the real path of the file that would be written. `subject`: the command or the script that would run.
@@ -171,24 +171,24 @@ class Policy:
         rule that allows one counts for nothing in `read-only`, and for no file that the agent obeys.
         """
         if tool in READING:
-            return Verdict("allow")
+            return PolicyDecision("allow")
         rule = self._find_ruling(tool, arguments, path, is_sandboxed=is_sandboxed)
         if rule is not None and rule.decision == "deny":
-            return Verdict("refuse", rule)
+            return PolicyDecision("refuse", rule)
 
         if self.mode == "yolo":
-            return Verdict("allow")
+            return PolicyDecision("allow")
         if self.mode == "read-only":
-            return Verdict("refuse")
+            return PolicyDecision("refuse")
         if is_instruction_file(path):
-            return Verdict("ask")
+            return PolicyDecision("ask")
         if rule is not None:
-            return Verdict("allow", rule)
+            return PolicyDecision("allow", rule)
         if _key(tool, subject) in self.always:
-            return Verdict("allow")
+            return PolicyDecision("allow")
         if self.mode == "auto-edit" and tool in WRITING:
-            return Verdict("allow")
-        return Verdict("ask")
+            return PolicyDecision("allow")
+        return PolicyDecision("ask")
 
     def _find_ruling(
         self, tool: str, arguments: Mapping[str, Any], path: str = "", *, is_sandboxed: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
@@ -20,14 +20,12 @@ from skillshelf.agent._processes import OutputReporter, ReportOutput
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
-    AskVariable,
     CleanPath,
     Program,
     ProgramResult,
     RunLimits,
     SkillScript,
     TakeOutput,
-    VariableStore,
     describe_packages,
     find_environment,
     find_script,
@@ -42,6 +40,56 @@ from skillshelf.trust import ScriptFolders
 
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""
+_MAX_VALUE = 32 * 1024
+"""Characters of the value of a variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariableRequest:
+    """A question to the user for the value of an environment variable."""
+
+    name: str
+    skill: str
+    in_environment: bool
+    """True if the agent's own environment has the variable, so that a yes is enough."""
+
+
+AskVariable = Callable[[VariableRequest], Awaitable[str | None]]
+"""Returns the value, or None if the user does not give one."""
+
+
+class _GivenVariables(NamedTuple):
+    """The variables that a script gets."""
+
+    values: dict[str, str]
+    missing: list[str]
+    """The names of declared variables that the user did not give."""
+
+
+class _VariableStore:
+    """The values that the user gave in this session. They are in memory only."""
+
+    def __init__(self) -> None:
+        self._values: dict[tuple[str, str, str], str] = {}
+
+    async def collect(self, skill: str, tree: str, names: tuple[str, ...], ask: AskVariable | None) -> _GivenVariables:
+        """Return the variables for a skill with this content.
+
+        Each is asked for once. Other content of the same skill is asked about again.
+        """
+        values: dict[str, str] = {}
+        missing: list[str] = []
+        for name in names:
+            key = (skill, tree, name)
+            if key not in self._values and ask is not None:
+                value = await ask(VariableRequest(name, skill, name in os.environ))
+                if value and len(value) <= _MAX_VALUE and "\0" not in value:
+                    self._values[key] = value
+            if key in self._values:
+                values[name] = self._values[key]
+            else:
+                missing.append(name)
+        return _GivenVariables(values, missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +121,7 @@ class Scripts(ToolForSkills):
         self.ask_variable = ask_variable
         self._skills = skills
         self._find_confinement = find_confinement
-        self._variables = VariableStore()
+        self._variables = _VariableStore()
         self._workspace = os.path.realpath(skills.folder)
         self._temporary: list[tempfile.TemporaryDirectory[str]] = []
         """Folders that go with this object."""

@@ -2,14 +2,15 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.agent._guidance import ProjectGuidance
-from skillshelf.agent._mentions import find_mentioned
 from skillshelf.descriptor import Choice, Delta, Diagnostic
 from skillshelf.errors import SourceError, TrustError
-from skillshelf.files import NotPlainFile, read_file
+from skillshelf.files import NotPlainFile, count_shared_names, read_file
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from skillshelf.agent.filetools import Change
 
 _MAX_FAULTS = 10
+_QUOTING = re.compile(r"[\"'\\]")
+_IMPORTING = re.compile(r"-m\b|\bimport\b")
+_WORD = re.compile(r"[^\s;&|<>()`$={},:]+")
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 class RecordedWrite(NamedTuple):
@@ -113,7 +118,7 @@ class WorkspaceSkills:
         """Return the skills' files that a command mentions and that the user has not approved as they are now."""
         files = [file for source in self.trusted for file in source.unreviewed_files()]
         here = os.path.relpath(self.folder, self.root)
-        return find_mentioned(command, files, here)
+        return _find_mentioned(command, files, here)
 
     @property
     def drift(self) -> tuple[str, ...]:
@@ -345,3 +350,39 @@ def _combine(first: Delta, second: Delta) -> Delta:
         tuple(sorted(removed)),
         first.diagnostics + second.diagnostics,
     )
+
+
+def _find_mentioned(command: str, files: Iterable[UnreviewedFile], here: str = "") -> tuple[UnreviewedFile, ...]:
+    """Return the files that a command mentions: by name or pattern, as a Python module, or by their skill's folder.
+
+    `here` is the folder that the command runs in, below the root: a command leaves out what both paths share.
+
+    A shell can spell a name in many ways, so this finds plain mentions and helps the user to decide. It is not a
+    boundary. A mention too many costs a line in a question, and a missed one may cost more: in doubt, a file counts as
+    mentioned.
+    """
+    words = {*_WORD.findall(command), *_WORD.findall(_QUOTING.sub("", command))}
+    names = {word.rstrip("/").rpartition("/")[2] for word in words}
+    patterns = [name for name in names if _WILDCARD.search(name)]
+    modules: set[str] = set()
+    if _IMPORTING.search(command):
+        modules = {word.rpartition(".")[2] for word in words}
+
+    def is_mentioned(file: UnreviewedFile) -> bool:
+        folder, _, name = file.path.rpartition("/")
+        skill_folder = _leave_out_shared(file.folder, here)
+        if name in names or (skill_folder and skill_folder in command):
+            return True
+        if name.endswith(".py") and name.removesuffix(".py") in modules:
+            return True
+        if folder and folder.rpartition("/")[2] in names:  # the folder it is in: `make -C scripts`
+            return True
+        return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+    return tuple(file for file in files if is_mentioned(file))
+
+
+def _leave_out_shared(folder: str, here: str) -> str:
+    """Return a folder without the leading names that it shares with `here`; the whole folder if nothing is left."""
+    names = folder.split("/")[count_shared_names(folder, here) :]
+    return "/".join(names) or folder

@@ -12,8 +12,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai_harness.compaction import estimate_token_count
 
 from skillshelf.adapters.pydantic_ai import Skills
+from skillshelf.agent._attachments import estimate_files
 from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._file_tokens import estimate_files
 from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.sessions import loaded_skills, strip_system_prompt

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused, explain_unused
-from skillshelf.agent.checkpoints import FileState
+from skillshelf.agent.checkpoints import PathState
 from skillshelf.agent.filetools import diff_texts, show_path
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, SkillNotFoundError
@@ -386,7 +386,7 @@ def _describe_change(change: ChangedFile) -> str:
     return "changed"
 
 
-def _read_text(state: FileState, data: bytes | None) -> str | None:
+def _read_text(state: PathState, data: bytes | None) -> str | None:
     """Return a content as text: empty if there is nothing, None if it cannot be shown."""
     if state.kind == "absent":
         return ""
@@ -395,7 +395,7 @@ def _read_text(state: FileState, data: bytes | None) -> str | None:
     return decode_text(data)
 
 
-def _format_state(state: FileState) -> str:
+def _format_state(state: PathState) -> str:
     if state.kind == "absent":
         return "nothing"
     if state.kind == "other":

@@ -16,8 +16,8 @@ from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._states import (
     ABSENT_STATE,
     BLOCKED_STATE,
-    FileState,
     Look,
+    PathState,
     look_at,
     may_hold_secrets,
 )
@@ -41,7 +41,7 @@ class ObservedChange(NamedTuple):
     """A path that changed between two sweeps."""
 
     path: str
-    before: FileState
+    before: PathState
     after: Look
 
 
@@ -179,17 +179,17 @@ class BaseCopy:
         suspects += [path for path in self._known if path not in found.entries]
         return suspects
 
-    def _state_of(self, path: str) -> FileState:
+    def _state_of(self, path: str) -> PathState:
         entry = self._known.get(path)
         if entry is None:
             return ABSENT_STATE
         seen = entry.seen
         if seen.kind == "folder":
-            return FileState(kind="folder", mode=seen.mode)
+            return PathState(kind="folder", mode=seen.mode)
         if seen.kind == "link":
-            return FileState(kind="link", size=seen.size, digest=entry.digest)
+            return PathState(kind="link", size=seen.size, digest=entry.digest)
         stamp = () if entry.digest else seen.stamp
-        return FileState(kind="file", mode=seen.mode, size=seen.size, digest=entry.digest, stamp=stamp)
+        return PathState(kind="file", mode=seen.mode, size=seen.size, digest=entry.digest, stamp=stamp)
 
     def _copy(self, missing: list[str]) -> None:
         if self._contents and self._contents.size > 2 * _limits.COPIED_BYTES:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._base import BaseCopy, ObservedChange
 from skillshelf.agent.checkpoints._restore import LeftFile, Restoration, restore
-from skillshelf.agent.checkpoints._states import BLOCKED_STATE, FileState, Look, look_at, may_hold_secrets
+from skillshelf.agent.checkpoints._states import BLOCKED_STATE, Look, PathState, look_at, may_hold_secrets
 from skillshelf.agent.checkpoints._store import (
     FileChange,
     TurnFiles,
@@ -47,8 +47,8 @@ class ChangedFile:
     """A path with its contents before and after a turn, or a session."""
 
     path: str
-    before: FileState
-    after: FileState
+    before: PathState
+    after: PathState
     old: bytes | None
     """None if there was nothing, or the content is not kept."""
     new: bytes | None
@@ -128,10 +128,10 @@ class Checkpoints:
         for depth in range(1, len(parts)):
             folder = look_at(self._access.root, parts[:depth]).state
             if folder.kind == "absent":
-                yield _Step("/".join(parts[:depth]), folder, FileState(kind="folder", mode=0o777), b"")
+                yield _Step("/".join(parts[:depth]), folder, PathState(kind="folder", mode=0o777), b"")
         current = look_at(self._access.root, parts)
         mode = current.state.mode if current.state.kind == "file" else 0o666
-        planned = FileState(kind="file", mode=mode, size=len(new), digest=hash_content(new))
+        planned = PathState(kind="file", mode=mode, size=len(new), digest=hash_content(new))
         yield _Step("/".join(parts), current.state, planned, current.data)
 
     def before_command(self) -> None:
@@ -422,8 +422,8 @@ class _Step:
     """What one tool call did to one path."""
 
     path: str
-    before: FileState
-    after: FileState
+    before: PathState
+    after: PathState
     data: bytes
     """The content before."""
 

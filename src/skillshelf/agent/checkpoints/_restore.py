@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import FileState, look_at
+from skillshelf.agent.checkpoints._states import PathState, look_at
 from skillshelf.files import (
     FileChanged,
     NotPlainFile,
@@ -31,8 +31,8 @@ class Restoration(NamedTuple):
     """A path, the state to bring it back to, and the state it must be in for that."""
 
     path: str
-    target: FileState
-    expected: FileState | None
+    target: PathState
+    expected: PathState | None
     """None if whatever is there may be replaced."""
 
 
@@ -47,7 +47,7 @@ class LeftFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RestoredPath:
     """What became of one path."""
 
     path: str
@@ -58,7 +58,7 @@ class Outcome:
 
 def restore(
     root: str, restorations: Sequence[Restoration], read_content: Callable[[str], bytes | None]
-) -> Iterator[Outcome]:
+) -> Iterator[RestoredPath]:
     """Bring paths back, and yield what became of each. `read_content` returns a content by its digest.
 
     Paths that must go are removed first, the deepest before the others; then folders are made; then files and links.
@@ -71,12 +71,12 @@ def restore(
         yield _restore(root, item, read_content)
 
 
-def _restore(root: str, item: Restoration, read_content: Callable[[str], bytes | None]) -> Outcome:
+def _restore(root: str, item: Restoration, read_content: Callable[[str], bytes | None]) -> RestoredPath:
     parts = item.path.split("/")
     try:
         current = look_at(root, parts).state
         if _matches(root, parts, current, item.target):
-            return Outcome(item.path)
+            return RestoredPath(item.path)
         if item.expected is not None and not _matches(root, parts, current, item.expected):
             return _leave(item, "changed")
 
@@ -86,7 +86,7 @@ def _restore(root: str, item: Restoration, read_content: Callable[[str], bytes |
             if content is None:
                 return _leave(item, "not-kept")
             data = content
-        return Outcome(item.path, is_changed=_apply(root, parts, current, item, data))
+        return RestoredPath(item.path, is_changed=_apply(root, parts, current, item, data))
     except FileChanged:
         return _leave(item, "changed")
     except NotPlainFile as error:
@@ -95,13 +95,13 @@ def _restore(root: str, item: Restoration, read_content: Callable[[str], bytes |
         return _leave(item, "failed", error.strerror or str(error))
 
 
-def _matches(root: str, parts: Sequence[str], current: FileState, state: FileState) -> bool:
+def _matches(root: str, parts: Sequence[str], current: PathState, state: PathState) -> bool:
     if current == state:
         return True
     return bool(state.stamp) and look_at(root, parts, limit=-1).state == state  # known by its stamp only
 
 
-def _apply(root: str, parts: Sequence[str], current: FileState, item: Restoration, data: bytes) -> bool:
+def _apply(root: str, parts: Sequence[str], current: PathState, item: Restoration, data: bytes) -> bool:
     """Bring a path back. Return False if it is a folder that stays, because there is something else in it."""
     target = item.target
     if current.kind == "folder" and target.kind != "folder":
@@ -123,7 +123,7 @@ def _apply(root: str, parts: Sequence[str], current: FileState, item: Restoratio
     return True
 
 
-def _write_file(root: str, parts: Sequence[str], current: FileState, item: Restoration, data: bytes) -> None:
+def _write_file(root: str, parts: Sequence[str], current: PathState, item: Restoration, data: bytes) -> None:
     target = item.target
     if current.kind == "file" and current.digest == target.digest:
         set_mode_below(root, parts, target.mode)
@@ -136,5 +136,5 @@ def _write_file(root: str, parts: Sequence[str], current: FileState, item: Resto
     replace_below(root, parts, data, expected=expected, limit=_limits.FILE_BYTES, mode=target.mode)
 
 
-def _leave(item: Restoration, reason: LeftReason, problem: str = "") -> Outcome:
-    return Outcome(item.path, left=LeftFile(item.path, reason, problem))
+def _leave(item: Restoration, reason: LeftReason, problem: str = "") -> RestoredPath:
+    return RestoredPath(item.path, left=LeftFile(item.path, reason, problem))

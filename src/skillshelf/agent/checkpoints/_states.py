@@ -16,7 +16,7 @@ from skillshelf.files import NotPlainFile, file_stamp, hash_content, open_below,
 Kind = Literal["absent", "file", "folder", "link", "other"]
 
 
-class FileState(BaseModel):
+class PathState(BaseModel):
     """What lay at a path at one moment. Two states are equal if nothing was changed in between."""
 
     model_config = ConfigDict(frozen=True)
@@ -35,15 +35,15 @@ class FileState(BaseModel):
         return self.kind in ("file", "link")
 
 
-ABSENT_STATE = FileState(kind="absent")
-BLOCKED_STATE = FileState(kind="other")
+ABSENT_STATE = PathState(kind="absent")
+BLOCKED_STATE = PathState(kind="other")
 """Something that is neither a file, a folder nor a link, or that cannot be reached without following a link."""
 
 
 class Look(NamedTuple):
     """A state, and the content that it has."""
 
-    state: FileState
+    state: PathState
     data: bytes = b""
 
 
@@ -72,14 +72,14 @@ def look_in(folder: int, name: str, *, limit: int = _limits.FILE_BYTES) -> Look:
     info = system.stat(name, dir_fd=folder, follow_symlinks=False)
     mode = stat.S_IMODE(info.st_mode)
     if stat.S_ISDIR(info.st_mode):
-        return Look(FileState(kind="folder", mode=mode))
+        return Look(PathState(kind="folder", mode=mode))
     if stat.S_ISLNK(info.st_mode):
         target = os.fsencode(system.readlink(name, dir_fd=folder))
-        return Look(FileState(kind="link", size=len(target), digest=hash_content(target)), target)
+        return Look(PathState(kind="link", size=len(target), digest=hash_content(target)), target)
     if not stat.S_ISREG(info.st_mode):
         return Look(BLOCKED_STATE)
 
-    stamped = FileState(kind="file", mode=mode, size=info.st_size, stamp=file_stamp(info))
+    stamped = PathState(kind="file", mode=mode, size=info.st_size, stamp=file_stamp(info))
     if info.st_size > limit:
         return Look(stamped)
     try:
@@ -95,4 +95,4 @@ def look_in(folder: int, name: str, *, limit: int = _limits.FILE_BYTES) -> Look:
     if len(data) > limit:  # it grows while it is read
         return Look(stamped)
     mode = stat.S_IMODE(opened.st_mode)
-    return Look(FileState(kind="file", mode=mode, size=len(data), digest=hash_content(data)), data)
+    return Look(PathState(kind="file", mode=mode, size=len(data), digest=hash_content(data)), data)

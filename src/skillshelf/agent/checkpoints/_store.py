@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import FileState, Look
+from skillshelf.agent.checkpoints._states import Look, PathState
 from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
@@ -40,8 +40,8 @@ class FileChange(BaseModel):
     """What a turn did to one path."""
 
     path: str
-    before: FileState
-    after: FileState
+    before: PathState
+    after: PathState
 
 
 class _Place(BaseModel):

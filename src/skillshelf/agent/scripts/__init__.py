@@ -10,10 +10,8 @@ from skillshelf.agent.scripts._dependencies import (
 from skillshelf.agent.scripts._programs import CleanPath
 from skillshelf.agent.scripts._run import Program, ProgramResult, RunLimits, TakeOutput, run_program
 from skillshelf.agent.scripts._script import SkillScript, find_script, is_runnable
-from skillshelf.agent.scripts._variables import AskVariable, VariableRequest, VariableStore
 
 __all__ = [
-    "AskVariable",
     "CleanPath",
     "Dependencies",
     "Program",
@@ -21,8 +19,6 @@ __all__ = [
     "RunLimits",
     "SkillScript",
     "TakeOutput",
-    "VariableRequest",
-    "VariableStore",
     "describe_packages",
     "find_environment",
     "find_script",
