@@ -76,8 +76,8 @@ def test_a_pipe_gets_the_conversation_as_plain_text(run: Run) -> None:
 
 
 def test_without_the_extra_it_plays_the_recording_and_names_the_command_that_installs_it(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WITHOUT_CHAT, "demo", "--fast"]
-    code, output = watch(command, tmp_path)
+    command = [sys.executable, "-c", WITHOUT_CHAT, "demo"]
+    code, output = watch(command, tmp_path, keys=b" ", after="Any key skips the pauses")
     assert code == 0
     assert "A recording of a scripted conversation" in output
     assert "pip install 'skillshelf[chat]'" in output

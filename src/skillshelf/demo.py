@@ -39,9 +39,9 @@ def read_recording() -> list[Frame]:
 class Playback:
     """Plays frames on a terminal at reading pace, or at once in a pipe."""
 
-    def __init__(self, console: "Console", *, fast: bool) -> None:
+    def __init__(self, console: "Console") -> None:
         self._console = console
-        self._is_fast = fast or not console.is_terminal
+        self._is_fast = not console.is_terminal
 
     def play(self, frames: Sequence[Frame]) -> None:
         """Show all frames. A key skips the pauses, `q` leaves."""

@@ -10,7 +10,6 @@ from skillshelf.demo import Playback, read_recording
 
 EXAMPLES = """
   skillshelf demo                       watch a skill at work; a key skips the pauses, q leaves
-  skillshelf demo --fast                the same without pauses
   skillshelf demo | less                read it
 """
 _NEEDED = ("pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "watchfiles")
@@ -18,7 +17,7 @@ _INSTALL = "pip install 'skillshelf[chat]'"
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--fast", action="store_true", help="play it without pauses")
+    """Add nothing: a key skips the pauses."""
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
@@ -29,7 +28,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         out.print_styled("Any key skips the pauses, q leaves.", "dim")
     out.print()
 
-    Playback(out.console, fast=args.fast).play(read_recording())
+    Playback(out.console).play(read_recording())
     _print_ending(out, has_chat=has_chat)
     return 0
 
