@@ -29,7 +29,7 @@ from pydantic_ai.usage import RequestUsage
 
 from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain_error, resolve, usage_of
 from skillshelf.agent._explain import error_sentences
-from skillshelf.agent._models import SERVER_WINDOW, NoModelError
+from skillshelf.agent._models import SERVER_WINDOW
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
 
 SECRET = "sk-proj-0123456789abcdefSECRET"
@@ -198,7 +198,7 @@ def test_a_key_pasted_as_the_model_is_not_echoed() -> None:
 
 def test_without_a_model_or_a_key_the_message_offers_every_way_to_start() -> None:
     """A new user sees this message first."""
-    with pytest.raises(NoModelError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*skillshelf demo"):
+    with pytest.raises(ModelUnavailableError, match=r"ANTHROPIC_API_KEY(?s:.)*--base-url(?s:.)*skillshelf demo"):
         resolve(Settings())
 
 

@@ -89,10 +89,6 @@ def preview_model(settings: Settings) -> ModelPreview:
     return ModelPreview(settings.model, tuple(variables))
 
 
-class NoModelError(ModelUnavailableError):
-    """No model was chosen, and there is no obvious default."""
-
-
 def require_model(settings: Settings) -> None:
     """Check at once, without importing anything, that a model is chosen and its provider's key is set.
 
@@ -199,7 +195,7 @@ def _make_served(settings: Settings) -> ChosenModel:
     prefix, colon, rest = settings.model.partition(":")
     name = rest if colon and prefix in _SERVER_PREFIXES else settings.model
     if not name:
-        raise NoModelError(
+        raise ModelUnavailableError(
             "There is a base URL but no model: add --model with the name the server gives it (its /models lists them)."
         )
 
@@ -273,8 +269,10 @@ def _find_default() -> tuple[str, str]:
         return model, f"No model was chosen: using {model}, because {variable} is set. --model chooses another."
     if models:
         options = "\n".join(f"  --model {model}" for model in models)
-        raise NoModelError(f"No model was chosen, and the keys of several providers are set. Choose one:\n{options}")
-    raise NoModelError(
+        raise ModelUnavailableError(
+            f"No model was chosen, and the keys of several providers are set. Choose one:\n{options}"
+        )
+    raise ModelUnavailableError(
         "No model was chosen. Any of these works:\n"
         "  a provider     export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GOOGLE_API_KEY, …)\n"
         "                 and, if you want a model other than its all-round one, --model provider:model\n"

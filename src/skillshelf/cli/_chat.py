@@ -269,7 +269,6 @@ def _describe_pending_skills(core: "AgentCore") -> list[str]:
     pending = core.skills.pending
     if not pending:
         return []
-    from skillshelf.explain import describe_outdated, describe_waiting  # it brings the trust store
 
     lines: list[str] = []
     # Skills in several folders may share a name.
