@@ -93,7 +93,7 @@ def judge(query: Query, ranking: Ranking) -> Answer:
         is_hit=bool(found) and found[0] in query.answers,
         gain=discounted_gain(found, query.answers),
         score=ranking.score,
-        recall=len(query.answers.intersection(found)) / len(query.answers),
+        recall=len(query.answers.intersection(found)) / max(1, len(query.answers)),
     )
 
 
