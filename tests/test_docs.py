@@ -121,18 +121,6 @@ def test_every_picture_is_used() -> None:
     assert sorted(set((REPO / "docs" / "images").glob("*.svg")) - shown) == []
 
 
-def test_the_names_in_the_table_of_modules_exist() -> None:
-    """Each row of the second table names a module, then names that it exports."""
-    table = read_text("docs/reference/modules/index.md")
-    missing: list[str] = []
-    for module, contents in re.findall(r"^\| `(skillshelf[\w.]*)` \| (.*) \|$", table, re.M):
-        contents = re.sub(r"extra `[\w-]+`", "", contents)
-        for name in re.findall(r"`(\w+)[`(]", contents):
-            if not hasattr(importlib.import_module(module), name):
-                missing.append(f"{module}.{name}")
-    assert missing == []
-
-
 def test_every_code_is_in_the_reference() -> None:
     """The page explains each diagnostic code."""
     page = read_text("docs/reference/diagnostics.md")
