@@ -23,11 +23,6 @@ from skillshelf.bundled import ATTACHABLE
 from skillshelf.lint import CODES
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
-# Words of the two records that the design started from, which users and models meet.
-WORDS = [
-    *("SkillDescriptor", "BaseSkill", "SkillDiscoverySkill", "find-skills", "load_skill_instructions"),
-    *("ReferenceNotFoundError", "registry", "loadSkills", "Available Skills", "reloadSkills", "hot reload"),
-]
 
 
 def read_text(path: str) -> str:
@@ -138,12 +133,6 @@ def test_every_event_is_in_the_guide() -> None:
         if row not in page:
             missing.append(row)
     assert missing == []
-
-
-def test_the_words_are_in_the_glossary() -> None:
-    """The glossary explains each word."""
-    page = read_text("docs/glossary.md")
-    assert [word for word in WORDS if not re.search(rf"[`* (]{re.escape(word)}[`* ,(.]", page)] == []
 
 
 def test_every_module_is_in_the_table_of_layers() -> None:
