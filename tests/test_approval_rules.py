@@ -201,10 +201,41 @@ def test_a_denial_wins_and_reaches_into_longer_commands() -> None:
         "git \\\n push",
         "g'i't pu\\sh; ls",
         "cat <<E; git push\nE",
+        '"" git push',
+        'VAR="x & y" git push',
+        'A="$(date)" git push',
+        "A=$(date)/x git push",
+        "A=${B:-x y} git push",
+        '>"a b" git push',
+        "2>&1 git push",
+        "command -p git push",
     ):
         ruling = find_ruling(rules, run(command))
         assert ruling is not None
         assert ruling.decision == "deny", command
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "denies"),
+    [
+        ("rm *", "/bin/rm -r x", True),
+        ("rm *", "ls; '/usr/bin/rm' x", True),
+        ("rm *", "env rm x", True),
+        ("rm *", "env A=b rm x", True),
+        ("rm *", "/usr/bin/env -i -u A -C /tmp B=c /bin/rm x > log", True),
+        ("rm *", "env env rm x", True),
+        ("/bin/rm *", "/bin/rm x", True),
+        ("/bin/rm *", "rm x", False),
+        ("env *", "env rm x", True),
+        ("rm *", "env", False),
+        ("rm *", "env git rm x", False),
+        ("rm *", "ls /bin/rm", False),
+        ("git push", "git commit -m 'now; git push'", False),
+    ],
+)
+def test_a_denial_looks_at_the_base_name_and_behind_env(pattern: str, command: str, denies: bool) -> None:
+    """A pattern with a path is about this path only."""
+    assert (find_ruling([Rule("deny", "run_command", command=pattern)], run(command)) is not None) == denies
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,13 @@ def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
 
     assert 'allow run_command "pytest *"' in say('/approve allow run_command "pytest *"')
     assert "everywhere" in say("/approve deny write_file dist/** --everywhere")
+    assert "it misses the program behind another one" in say("/approve deny run_command git push *")
     assert "It allows whatever python can do" in say("/approve allow run_command python *")
     assert "can only be the last word" in say("/approve allow run_command git * status")
     assert "not one program" in say("/approve allow run_command ls; rm -rf x")
     assert "only reads" in say("/approve deny read_file a.txt")
     listed = say("/approve rules")
-    assert [f"{number}  " in listed for number in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [f"{number}  " in listed for number in (1, 4, 5)] == [True, True, False]
     assert 'Removed: allow run_command "pytest *"' in say("/approve forget 1")
     assert "Give the number" in say("/approve forget 9")
     file = rules_file()

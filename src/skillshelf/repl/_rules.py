@@ -17,6 +17,10 @@ from skillshelf.slash import Command, Suggestion
 
 _EVERYWHERE = "--everywhere"
 _USAGE = f"TOOL [WHAT] [{_EVERYWHERE}]"
+_DENIAL_MISSES = (
+    "It stops mistakes, not malice: it misses the program behind another one (sudo, xargs, sh -c), in a variable or in "
+    "a script, and options before the words (git -C x push)."
+)
 
 
 def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
@@ -39,7 +43,7 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
         Command("allow", "allow a kind of calls from now on", _allow, _USAGE, complete_tool),
         Command("deny", "deny a kind of calls from now on", _deny, _USAGE, complete_tool),
         Command("rules", "the rules that hold here", _list),
-        Command("confirm", "put an earlier version's rule with `*` in force", _confirm, "NUMBER", complete_unconfirmed),
+        Command("confirm", "put an earlier rule ending in `*` in force", _confirm, "NUMBER", complete_unconfirmed),
         Command("forget", "remove a rule", _forget, "NUMBER", complete_number),
     ]
 
@@ -68,10 +72,12 @@ def _add(face: ChatFace, decision: Decision, typed: str) -> None:
     rule = parse_rule(decision, typed, book.root)
     is_new = book.add(rule)
     where = "in this workspace" if rule.workspace else "everywhere"
-    if is_new:
-        face.print(f"From now on, {where}: {rule}", *_explain_prefix(face, rule))
-    else:
+    if not is_new:
         face.print(f"That is a rule already: {rule}")
+        return
+    face.print(f"From now on, {where}: {rule}", *_explain_prefix(face, rule))
+    if rule.decision == "deny" and rule.tool == SHELL:
+        face.print(Text(_DENIAL_MISSES, "yellow"))
 
 
 def _confirm(face: ChatFace, typed: str) -> None:
@@ -82,7 +88,7 @@ def _confirm(face: ChatFace, typed: str) -> None:
 
 
 def _explain_prefix(face: ChatFace, rule: Rule) -> Sequence[Text]:
-    """Say what a rule with a `*` allows that the user may not expect."""
+    """Say what a rule ending in `*` allows that the user may not expect."""
     if not rule.allows_prefix:
         return ()
     words = rule.command.strip().removesuffix("*").strip()

@@ -5,7 +5,9 @@ variable, a pattern of file names, a redirection, a line break, an assignment) m
 and so do characters that some shell might take for more than themselves.
 """
 
+import os
 import re
+from collections.abc import Iterator, Sequence
 
 _PLAIN = r"[A-Za-z0-9_@%+=:,./-]"
 # The words of some languages are only safe inside quotes: a shell may take a byte of theirs for a blank.
@@ -46,9 +48,9 @@ def _is_program(word: str) -> bool:
 
 # The shell does not start a program for these: it reads on in its own way, or changes itself for the words after it.
 _SHELL_WORDS = frozenset(
-    ". alias break builtin case command continue coproc declare do done elif else enable esac eval exec exit export fc "
-    "fi for function getopts hash if in let local readonly return select set shift shopt source then time times trap "
-    "typeset ulimit umask unalias unset until while".split()
+    "! { } . alias break builtin case command continue coproc declare do done elif else enable esac eval exec exit "
+    "export fc fi for function getopts hash if in let local readonly return select set shift shopt source then time "
+    "times trap typeset ulimit umask unalias unset until while".split()
 )
 
 
@@ -62,26 +64,65 @@ def _remove_quotes(word: str) -> str:
     return "".join(plain)
 
 
-_OPERATOR = re.compile(r"[;&|\n(){}`]+|\$\(|<\(|>\(")
-_REDIRECTION = re.compile(r"(?<!\d)\d*(?:<<<|<<-?|<>|>>|>\||<|>)[ \t]*[^\s<>]*")
-_ROUGH_WORD = re.compile(r"""(?:\\.|'[^']*'|"(?:\\.|[^"\\])*"|\S)+""", re.S)
+# --- denied commands ---
+
+_OPERATOR = re.compile(r"[;&|\n(){}`]+")
+_ESCAPED = r"\\."
+_QUOTED = r"""'[^']*'|"(?:\\.|[^"\\])*\""""
+_SUBSTITUTED = r"\$\([^()]*\)|\$\{[^{}]*\}|`[^`]*`"
+_ROUGH_WORD = rf"(?:{_ESCAPED}|{_QUOTED}|{_SUBSTITUTED}|[^\s;&|()<>])+"
+_REDIRECTION = rf"\d*(?:<<<|<<-?|<>|<&|>>|>\||>&|<|>)(?!\()[ \t]*(?:{_ROUGH_WORD})?"
+_ROUGH_PIECE = re.compile(rf"{_REDIRECTION}|(?P<operator>[;&|\n()<>])|(?P<word>{_ROUGH_WORD})", re.S)
 _QUOTING = str.maketrans("", "", "'\"\\")
+_ENV_OPTIONS_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
 
 
-def find_simple_commands(text: str) -> list[Words]:
-    """Return the simple commands in a line of shell, to look for those that the user denied.
+def find_simple_commands(text: str) -> Iterator[Words]:
+    """Yield the simple commands in a line of shell, to look for those that the user denied.
 
+    Each is yielded as it is written, and with the base name of its program. One behind `env` also comes without it.
     This is a guess, and may only serve to refuse: an operator inside of quotes separates, too.
     """
     whole = split_command(text)
     if whole is not None:
-        return [whole]
+        yield from _name_program(whole)
+        return
 
-    commands: list[Words] = []
-    for part in _OPERATOR.split(text.replace("\\\n", "")):
-        words = [word.translate(_QUOTING) for word in _ROUGH_WORD.findall(_REDIRECTION.sub(" ", part))]
-        while words and ("=" in words[0] or words[0] in _SHELL_WORDS or words[0] == "!"):
-            del words[0]
-        if words:
-            commands.append(tuple(words))
-    return commands
+    text = text.replace("\\\n", "")
+    for part in (text, *_OPERATOR.split(text)):
+        for words in _split_roughly(part):
+            yield from _name_program(words)
+
+
+def _split_roughly(text: str) -> Iterator[Sequence[str]]:
+    """Yield the words between the operators that are not quoted, without redirections."""
+    words: list[str] = []
+    for piece in _ROUGH_PIECE.finditer(text):
+        if piece["word"]:
+            words.append(piece["word"].translate(_QUOTING))
+        elif piece["operator"]:
+            yield words
+            words = []
+    yield words
+
+
+def _name_program(words: Sequence[str]) -> Iterator[Words]:
+    words = _drop_prefixes(words)
+    while words:
+        yield tuple(words)
+        program = os.path.basename(words[0])
+        yield (program, *words[1:])
+        if program != "env":
+            return
+        words = words[1:]
+        while words and words[0].startswith("-"):
+            words = words[2 if words[0] in _ENV_OPTIONS_WITH_VALUE else 1 :]
+        words = _drop_prefixes(words)
+
+
+def _drop_prefixes(words: Sequence[str]) -> Sequence[str]:
+    """Return the words from the program on: without assignments, words of the shell and their options."""
+    for index, word in enumerate(words):
+        if _is_program(word) and not word.startswith("-"):
+            return words[index:]
+    return ()
