@@ -10,7 +10,7 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 from agent_kit import agent, say
 from chats import OnTerminal, script
 
-from skillshelf.agent import AgentCore, explain_unused
+from skillshelf.agent import AgentCore
 from skillshelf.errors import SkillError
 from skillshelf.explain import explain_request
 from skillshelf.testing import ScriptedModel, call
@@ -29,13 +29,13 @@ def skills(write: Write, tmp_path: Path) -> Path:
 
 
 def codes(core: AgentCore, name: str, request: str = "") -> list[str]:
-    return [reason.code for reason in explain_unused(core, name, request).explanation.reasons]
+    return [reason.code for reason in core.explain_unused(name, request).explanation.reasons]
 
 
 def test_a_skill_that_was_offered_and_not_loaded_was_ignored(skills: Path) -> None:
     core = agent(skills, "I did it myself.")
     say(core, "fill in this form")
-    unused = explain_unused(core, "pdf-forms")
+    unused = core.explain_unused("pdf-forms")
     assert unused.explanation.request == "fill in this form"
     assert not unused.is_loaded
     assert "offered and ignored" in unused.verdict
@@ -44,7 +44,7 @@ def test_a_skill_that_was_offered_and_not_loaded_was_ignored(skills: Path) -> No
 def test_a_skill_that_was_loaded_was_used(skills: Path) -> None:
     core = agent(skills, call("load_skill_instructions", skill_name="pdf-forms"), "Done.")
     say(core, "fill in this form")
-    unused = explain_unused(core, "pdf-forms")
+    unused = core.explain_unused("pdf-forms")
     assert unused.is_loaded
     assert "It was used" in unused.verdict
 
@@ -54,7 +54,7 @@ def test_the_same_answer_as_the_command_line_gives(skills: Path) -> None:
     core = agent(skills, "Fine.", trust=Trust.open())
     core.skills.approve(core.skills.pending)
     say(core, "check the migration")
-    unused = explain_unused(core, "pdf-forms")
+    unused = core.explain_unused("pdf-forms")
     assert unused.explanation == explain_request(core.shelf, "pdf-forms", "check the migration", listing=core.listing)
     assert codes(core, "pdf-forms")[0] == "no-match"
 
@@ -65,7 +65,7 @@ def test_a_skill_that_does_not_fit_in_the_listing_was_not_seen(write: Write, tmp
     core = AgentCore(ScriptedModel("Fine."), tmp_path, budget=300)
     say(core, "handle matter number 3")
     hidden = next(name for name in core.shelf.catalog if core.listing.level_of(name) is None)
-    assert "it isn't in the listing" in explain_unused(core, hidden).verdict
+    assert "it isn't in the listing" in core.explain_unused(hidden).verdict
     assert "left-out" in codes(core, hidden)
 
 
@@ -73,7 +73,7 @@ def test_a_skill_that_waits_for_review_or_is_off_could_not_be_used(skills: Path)
     core = agent(skills, "Fine.", trust=Trust.open())
     say(core, "fill in this form")
     assert codes(core, "pdf-forms") == ["unreviewed"]
-    assert explain_unused(core, "pdf-forms").verdict == "The model could not use it."
+    assert core.explain_unused("pdf-forms").verdict == "The model could not use it."
 
     trusting = agent(skills, "Fine.", choices={"pdf-forms": "off"})
     say(trusting, "fill in this form")
@@ -84,8 +84,8 @@ def test_a_skill_that_waits_for_review_or_is_off_could_not_be_used(skills: Path)
 def test_there_must_be_a_request(skills: Path) -> None:
     core = agent(skills)
     with pytest.raises(SkillError, match="Nothing was said yet"):
-        explain_unused(core, "pdf-forms")
-    assert "would have seen" in explain_unused(core, "pdf-forms", "fill in this form").verdict
+        core.explain_unused("pdf-forms")
+    assert "would have seen" in core.explain_unused("pdf-forms", "fill in this form").verdict
 
 
 def test_why_not_on_a_terminal(skills: Path) -> None:

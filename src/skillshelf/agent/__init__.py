@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf.agent._commands import run_confined
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
-    from skillshelf.agent._core import AgentCore
+    from skillshelf.agent._core import AgentCore, Unused
     from skillshelf.agent._explain import explain_error, hide_keys
     from skillshelf.agent._models import (
         DEFAULTS,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from skillshelf.agent._scripts import VariableRequest
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
-    from skillshelf.agent._unused import Unused, explain_unused
     from skillshelf.agent._window import Context
     from skillshelf.agent.checkpoints import ChangedFile, LeftFile, Undone
     from skillshelf.agent.rules import Rule, RuleBook
@@ -75,7 +74,6 @@ __all__ = [
     "can_confine",
     "describe_delta",
     "explain_error",
-    "explain_unused",
     "fail",
     "find_confinement",
     "find_repositories",
@@ -95,7 +93,7 @@ __getattr__ = export_lazily(
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_confined"],
         "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
-        "_core": ["AgentCore"],
+        "_core": ["AgentCore", "Unused"],
         "_explain": ["explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Policy", "Refusal"],
@@ -105,7 +103,6 @@ __getattr__ = export_lazily(
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
-        "_unused": ["Unused", "explain_unused"],
         "rules": ["Rule", "RuleBook"],
         "scripts": ["SkillScript"],
         "checkpoints": ["ChangedFile", "LeftFile", "Undone"],

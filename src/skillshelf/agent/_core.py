@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
@@ -26,9 +29,10 @@ from skillshelf.agent._window import Context
 from skillshelf.agent.checkpoints import ChangedFile, Checkpoints, Undone
 from skillshelf.agent.events import Event, Failed
 from skillshelf.agent.servers import ToolServers
-from skillshelf.agent.sessions import Sessions, loaded_skills
+from skillshelf.agent.sessions import Sessions, loaded_skills, typed_text
 from skillshelf.descriptor import Choice, Delta
-from skillshelf.errors import CheckpointError, SessionError
+from skillshelf.errors import CheckpointError, SessionError, SkillError
+from skillshelf.explain import RequestExplanation, explain_request
 from skillshelf.shelf import Shelf
 from skillshelf.slash import SKILL_PREFIX, Invocation, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -38,6 +42,17 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from skillshelf.listing import Listing, ListingForm
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """Whether a skill comes up for a request of this conversation, and what became of it."""
+
+    explanation: RequestExplanation
+    verdict: str
+    """What the model did or could not do, in a sentence or two."""
+    is_loaded: bool
+    """True if the skill was loaded in this conversation after all."""
 
 
 class AgentCore:
@@ -159,6 +174,40 @@ class AgentCore:
     def renew_listing(self) -> None:
         """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
         self.loop.window.feed(self.conversation).renew()
+
+    def explain_unused(self, name: str, request: str = "") -> Unused:
+        """Explain why the model did not use a skill for a request, by default the user's last message.
+
+        For the last message, this is about the listing that the model got. Raises SkillError if there is no request.
+        """
+        last = self._find_last_request()
+        wanted = request.strip() or last
+        if not wanted:
+            raise SkillError("Nothing was said yet. Give the request: /why-not NAME fill in this form")
+
+        listing = self.listing if wanted == last else None
+        explanation = explain_request(
+            self.shelf,
+            name,
+            wanted,
+            disclosure=self.disclosure,
+            budget=self.budget,
+            listing=listing,
+            command="/skills",
+        )
+        if not self.skills.trusted:  # this session trusts the workspace: nothing waits for a review
+            reasons = [reason for reason in explanation.reasons if reason.code not in ("unreviewed", "outdated")]
+            explanation = replace(explanation, reasons=tuple(reasons))
+
+        is_loaded = any(text.name == explanation.name for text in loaded_skills(self.conversation.messages))
+        verdict = explanation.describe_use(is_loaded=is_loaded, was_offered=listing is not None)
+        return Unused(explanation, verdict, is_loaded)
+
+    def _find_last_request(self) -> str:
+        for message in reversed(self.conversation.messages):
+            if isinstance(message, ModelRequest) and any(isinstance(part, UserPromptPart) for part in message.parts):
+                return typed_text(message)
+        return ""
 
     # -- messages -----------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from pydantic_ai import Agent
+from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import AgentRetries
 from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.exceptions import RunCancelled, ToolFailed
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
@@ -15,18 +16,22 @@ from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._commands import Shell
 from skillshelf.agent._exchange import Exchange, Loop, ModelCalls
+from skillshelf.agent._explain import explain_error
 from skillshelf.agent._gate import Gate
+from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._retries import Retries
 from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._side import SideTool
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._window import Window
 from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.rules import rules_file
 from skillshelf.agent.servers import ServerToolset, ToolServers
+from skillshelf.discovery import is_for_user_only
+from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.settings import settings_file
+from skillshelf.shelf import Shelf
 from skillshelf.text import quote_for_model
 
 _INSTRUCTIONS = """\
@@ -105,3 +110,39 @@ def make_loop(
     )
     window = Window(instructions, skills, capability, list_tools=list_tools, leave_out=gate.leave_out_withheld)
     return Loop(agent, window, skills, servers, retries, checkpoints)
+
+
+class SideTool(ToolForSkills):
+    """Offers `run_skill` if a skill on the shelf runs apart."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        super().__init__(shelf, self.run_skill, lambda skill: skill.runs_apart)
+
+    async def _offer(self, ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
+        return None if ctx.deps.is_side else await super()._offer(ctx, definition)
+
+    async def run_skill(self, ctx: RunContext[Exchange], skill_name: str, task: str) -> str:
+        """Have a skill marked context="fork" do a task in a conversation of its own, and get the result.
+
+        It sees nothing of this conversation, and uses the same tools.
+
+        Args:
+            skill_name: The skill's name as listed.
+            task: The whole task, with every fact and path that it needs.
+        """
+        exchange = ctx.deps
+        if exchange.is_side:
+            raise ToolFailed("A skill that runs apart cannot start another one. Load the skill instead.")
+        try:
+            skill = exchange.turn.shelf.catalog.find(skill_name).descriptor
+            if is_for_user_only(skill_name, exchange.turn):
+                raise SkillNotFoundError(skill_name)
+            if not skill.runs_apart:
+                raise ToolFailed(f"{skill.name!r} does not run apart: load it with load_skill_instructions.")
+            return await exchange.run_side(skill_name, skill, task, by="model", call_id=ctx.tool_call_id or "")
+        except SkillError as error:
+            raise ToolFailed(str(error)) from error
+        except (ToolFailed, RunCancelled):
+            raise
+        except Exception as error:  # whatever a provider raises: the main conversation goes on
+            raise ToolFailed(f"The skill could not finish: {explain_error(error).message}") from error

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused, explain_unused
+from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
 from skillshelf.agent.checkpoints import PathState
 from skillshelf.agent.filetools import diff_texts, show_path
 from skillshelf.agent.sessions import SessionInfo
@@ -409,7 +409,7 @@ async def show_why_not(face: ChatFace, typed: str) -> None:
     if not name:
         raise SkillError("Which skill? Type /why-not NAME, and a request if you mean another than your last message.")
     with face.waiting("the skill is looked up"):
-        unused = await asyncio.to_thread(explain_unused, face.core, name, request)
+        unused = await asyncio.to_thread(face.core.explain_unused, name, request)
     for line in _view_unused(unused):
         face.print(line)
 

@@ -1,9 +1,11 @@
 """The one page that the browser shows, and what a model can do with it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Literal
+from urllib.parse import urlsplit
 
 from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
@@ -18,17 +20,11 @@ from skillshelf.bundled.browser._elements import (
     refuse_value,
     show_page_text,
 )
-from skillshelf.bundled.browser._failures import (
-    TUNNEL_FAILED,
-    explain_failure,
-    find_code,
-    find_sent_refusal,
-    find_tunnel_refusal,
-)
 from skillshelf.bundled.browser._happenings import Happenings
 from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.bundled.browser._results import NOTICE, BrowserError, FieldChange, PageReading
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
+from skillshelf.net import GuardedProxy, name_site
 from skillshelf.results import Image
 from skillshelf.text import closest_names, count_noun, quote_for_model, truncate
 
@@ -40,6 +36,24 @@ _MAX_PNG = 2_000_000
 _MAX_URL = 500
 _READABLE = ("text/", "image/", "application/xhtml+xml", "application/xml", "application/json")
 """Types of documents that Chromium shows as they are."""
+_TUNNEL_FAILED = "net::ERR_TUNNEL_CONNECTION_FAILED"
+"""What Chromium says if the proxy refused a connection over HTTPS."""
+_HTTPS_PORT = 443
+_CODE = re.compile(r"net::ERR_[A-Z0-9_]+")
+_REASONS = {
+    "ABORTED": "the server sent no page: the address leads to a file, or to nothing",
+    "CERT_AUTHORITY_INVALID": "its certificate is not from an authority that the browser knows",
+    "CERT_COMMON_NAME_INVALID": "its certificate is for another host",
+    "CERT_DATE_INVALID": "its certificate has expired",
+    "CONNECTION_CLOSED": "the server ended the connection",
+    "CONNECTION_RESET": "the server ended the connection",
+    "EMPTY_RESPONSE": "the server answered with nothing",
+    "INVALID_HTTP_RESPONSE": "the server does not speak HTTP",
+    "SSL_PROTOCOL_ERROR": "the server does not speak HTTPS on this port",
+    "TOO_MANY_REDIRECTS": "it redirects in a circle",
+    "TUNNEL_CONNECTION_FAILED": "it cannot be reached",
+    "UNSAFE_REDIRECT": "it redirects to an address that is not a web page",
+}
 
 
 class Tab:
@@ -253,7 +267,7 @@ class Tab:
                 return None
             # The event about the failed request may come later than that, or not at all while the machine is busy. An
             # earlier event may be about a request that this navigation ended. The error itself names the reason.
-            code = find_code(error)
+            code = _find_code(error)
             await _wait_until(lambda: happenings.failure is not None and code in (None, happenings.failure))
             if code is not None and happenings.failure != code:
                 happenings.failure = code
@@ -265,16 +279,16 @@ class Tab:
         """Raise why the page could not be loaded, if that is known."""
         happenings = self._happenings
         refusal: SkillError | None = None
-        if happenings.failure == TUNNEL_FAILED:
-            refusal = find_tunnel_refusal(self._list_new_refusals(), happenings.failed_url)
+        if happenings.failure == _TUNNEL_FAILED:
+            refusal = _find_tunnel_refusal(self._list_new_refusals(), happenings.failed_url)
         elif happenings.response is not None:
-            refusal = await find_sent_refusal(self._chromium.proxy, happenings.response)
+            refusal = await _find_sent_refusal(self._chromium.proxy, happenings.response)
         if isinstance(refusal, FetchFailedError):
             raise BrowserError(f"{quote_for_model(truncate(url, _MAX_URL))}: {refusal.reason}.") from None
         if refusal is not None:
             raise refusal from None
         if happenings.failure is not None:
-            reason = explain_failure(happenings.failure)
+            reason = _explain_failure(happenings.failure)
             raise BrowserError(f"{quote_for_model(truncate(url, _MAX_URL))}: {reason}.") from None
 
     async def _act(self, found: FoundElement, act: Callable[[], Awaitable[object]], value: str = "") -> None:
@@ -397,3 +411,52 @@ def _get_width(page: Page) -> float:
 def _describe_type(response: Response | None) -> str:
     media_type = response.headers.get("content-type", "") if response is not None else ""
     return truncate(media_type.partition(";")[0].strip(), 100) or "a file"
+
+
+# -- why a page could not be loaded
+
+
+def _find_code(error: Error) -> str | None:
+    """Return the error of Chromium's network for which a navigation failed, if it did for one: `net::ERR_…`."""
+    found = _CODE.search(error.message)
+    return found[0] if found else None
+
+
+def _explain_failure(code: str) -> str:
+    """Return in words what an error of Chromium's network means: `net::ERR_EMPTY_RESPONSE`."""
+    name = code.removeprefix("net::ERR_")
+    return _REASONS.get(name, name.replace("_", " ").lower() or "it cannot be loaded")
+
+
+async def _find_sent_refusal(proxy: GuardedProxy, response: Response) -> SkillError | None:
+    """Return the refusal that the browser got in place of a page, or None if a server sent it.
+
+    Over HTTP, the browser takes the proxy's own words for the page.
+    """
+    if response.status not in (403, 502):
+        return None
+    body = await _read_body(response)
+    for refusal in reversed(proxy.refusals):
+        if str(refusal) == body:
+            return refusal
+    return None
+
+
+def _find_tunnel_refusal(refusals: Sequence[SkillError], url: str) -> SkillError | None:
+    """Return why the proxy opened no tunnel to the site of an address.
+
+    Over HTTPS, the browser shows nothing of the proxy's words. The latest refusal of host and port is the reason.
+    """
+    parts = urlsplit(url)
+    site = name_site(parts.hostname or "", parts.port or _HTTPS_PORT)
+    for refusal in reversed(refusals):
+        if isinstance(refusal, AddressRefusedError | FetchFailedError) and refusal.target == site:
+            return refusal
+    return None
+
+
+async def _read_body(response: Response) -> str:
+    try:
+        return await response.text()
+    except (Error, UnicodeDecodeError):  # the page has gone on, or the body is not text
+        return ""
