@@ -66,14 +66,14 @@ def test_exit_codes_tell_passed_missed_and_errors_apart(run: Run, cases: Callabl
 
 
 def test_a_run_leaves_a_report_and_says_where(run: Run, cases: Callable[..., Path], tmp_path: Path) -> None:
-    """It is in the folder that --report names, or in one of its own. JUnit and annotations are optional."""
+    """It is in the folder that --report names, or in one of its own."""
     cases(GOOD, BAD)
-    code, out, _ = run("eval", "skills", "--report", "out", "--junit", "junit.xml", "--github")
+    code, out, _ = run("eval", "skills", "--report", "out", "--github")
     assert code == 1
     assert "1 of 2 scripted cases passed" in out
     assert "out/report.html" in out
     assert "::error " in out
-    assert ElementTree.parse(tmp_path / "junit.xml").getroot().tag == "testsuites"
+    assert ElementTree.parse(tmp_path / "out" / "junit.xml").getroot().tag == "testsuites"
     assert sum(count_trials(tmp_path / "out").values()) == 2
 
 
@@ -183,7 +183,7 @@ def test_a_scripted_case_is_tried_once_and_stands_apart_from_the_rates(
     """It says nothing about the model: not by its repeats, and not by what it does without the skill."""
     cases(GOOD, LIVE)
     model = script(tmp_path, "said")
-    options = ("--repeat", "2", "--baseline", "none", "--model", model, "--report", "out", "--junit", "junit.xml")
+    options = ("--repeat", "2", "--baseline", "none", "--model", model, "--report", "out")
     code, out, _ = run("eval", *options)
     assert code == 0
     assert count_trials(tmp_path / "out") == {
@@ -195,7 +195,7 @@ def test_a_scripted_case_is_tried_once_and_stands_apart_from_the_rates(
     }
     assert "2 of 2 trials passed, 100% [2%, 100%]; " in out
     assert "; 1 of 1 scripted case passed\n" in out
-    assert "pdf/loads it: 1 of 1 passed, scripted" in (tmp_path / "junit.xml").read_text()
+    assert "pdf/loads it: 1 of 1 passed, scripted" in (tmp_path / "out" / "junit.xml").read_text()
     page = (tmp_path / "out" / "report.html").read_text()
     assert re.search(r"scripted cases passed</span><strong><a [^>]*>1 of 1</a></strong>", page)
 
@@ -371,12 +371,11 @@ def test_a_pipe_gets_a_line_of_progress_once_in_a_while(capsys: pytest.CaptureFi
 def test_a_resumed_run_keeps_its_report_options_and_refuses_others(
     run: Run, cases: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The files that CI waits for are written. Another number of repeats would be another run."""
+    """Another number of repeats would be another run."""
     cases(ERROR)
-    assert run("eval", "--report", "a", "--junit", "junit.xml", "--github", "--gate", "no-new-failures")[0] == 3
-    (tmp_path / "junit.xml").unlink()
+    assert run("eval", "--report", "a", "--github", "--gate", "no-new-failures")[0] == 3
     code, out, _ = run("eval", "--resume", "a")
-    assert (code, (tmp_path / "junit.xml").exists()) == (3, True)
+    assert code == 3
     assert "::warning " in out
     assert "--gate no-new-failures: passed." in out
     code, _, said = run("eval", "--resume", "a", "--repeat", "5")
@@ -390,7 +389,6 @@ def test_a_resumed_run_keeps_its_report_options_and_refuses_others(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--junit", "nowhere/junit.xml"), "--junit: nowhere/junit.xml cannot be written: No such file"),
         (("--report", "skills/pdf/SKILL.md"), "--report: cannot write to the folder skills/pdf/SKILL.md: File exists"),
         (("--record", "skills/pdf/SKILL.md"), "--record: cannot write to the folder skills/pdf/SKILL.md: File exists"),
         (("--record", "/proc/x"), "--record: cannot write to the folder /proc/x"),

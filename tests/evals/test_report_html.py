@@ -294,7 +294,7 @@ def _shown_trials(dom: str) -> list[int]:
 @pytest.mark.parametrize("fragment", ["", "#trial-1", "#trials?q=script"])
 def test_a_browser_runs_nothing_that_a_run_holds(fragment: str, tmp_path: Path) -> None:
     """The page's own script runs under its policy. A payload that got through would change the title or load x."""
-    write_run(hostile("".join(_PAYLOADS)), tmp_path)
+    write_run(summarize(hostile("".join(_PAYLOADS))), tmp_path)
     dom = _open(tmp_path / "report.html", fragment)
     assert '<form id="filters" role="search">' in dom
     assert "<title>owned" not in dom
@@ -310,7 +310,8 @@ def test_an_address_opens_a_transcript_next_to_the_trial_without_the_skill(tmp_p
         outcome(info.id, "m", "without", 1, [Text("I cannot.")], reason="no form was filled"),
         outcome(info.id, "p", "without", 2, [Text("Another repeat.")]),
     ]
-    write_run(Run("r", "2026-11-15T10:00:00Z", "m", (info,), tuple(trials), repeats=2, baseline="none"), tmp_path)
+    run = Run("r", "2026-11-15T10:00:00Z", "m", (info,), tuple(trials), repeats=2, baseline="none")
+    write_run(summarize(run), tmp_path)
     dom = _open(tmp_path / "report.html", "#trial-2")
     opened = dom[dom.index("<dialog") : dom.index("</dialog>")]
     assert opened.index("with, trial 1") < opened.index("without, trial 1")
@@ -325,7 +326,7 @@ def test_a_transcript_shows_pictures_and_which_files_the_agent_did_not_make(tmp_
     picture = Artefact("a b.png", "artefacts/c-with-1-0123456789ab/001-a_b.png", 67, "image")
     text = Artefact("log", "artefacts/c-with-1-0123456789ab/002-log.txt", 3, "text", by_check=True)
     trial = replace(outcome(info.id, "p"), artefacts=Artefacts((picture, text)))
-    write_run(Run("r", "2026-11-15T10:00:00Z", "m", (info,), (trial,)), tmp_path)
+    write_run(summarize(Run("r", "2026-11-15T10:00:00Z", "m", (info,), (trial,))), tmp_path)
     (tmp_path / picture.path).parent.mkdir(parents=True)
     (tmp_path / picture.path).write_bytes(base64.b64decode(_PICTURE))
     page = tmp_path / "report.html"
@@ -357,7 +358,7 @@ def test_a_transcript_shows_pictures_and_which_files_the_agent_did_not_make(tmp_
     ],
 )
 def test_an_address_shows_the_trials_that_meet_its_conditions(fragment: str, found: list[int], tmp_path: Path) -> None:
-    write_run(run_of({case("alpha"): ("pm",), case("beta"): ("p", "m")}), tmp_path)
+    write_run(summarize(run_of({case("alpha"): ("pm",), case("beta"): ("p", "m")})), tmp_path)
     assert sorted(_shown_trials(_open(tmp_path / "report.html", fragment))) == found
 
 

@@ -334,9 +334,14 @@ def test_exit_codes_tell_misses_of_scripted_cases_from_errors(words: tuple[str, 
     assert judge_run(summarize(run_of({scripted_case("a"): words}))).exit_code == code
 
 
+def _read_junit(run: Run, gates: Gates | None = None) -> ElementTree.Element:
+    summary = summarize(run)
+    return ElementTree.fromstring(render_junit(summary, judge_run(summary, gates)).encode())
+
+
 def test_junit_has_a_testcase_for_each_case() -> None:
     """Failures have the reasons of their checks, and repeats are summed up."""
-    root = ElementTree.fromstring(render_junit(summarize(replace(sample(), replayed=True))))
+    root = _read_junit(replace(sample(), replayed=True))
     suites = {suite.get("name"): suite for suite in root}
     assert list(suites) == ["csv", "pdf"]
     counted = [suites["pdf"].get(name) for name in ("tests", "failures", "errors", "skipped")]
@@ -354,7 +359,7 @@ def test_junit_has_a_testcase_for_each_case() -> None:
 
 def test_junit_shows_a_miss_that_does_not_fail_the_run_as_skipped_with_its_reason() -> None:
     """CI tools show it, and stay green. An error is one, whatever the gate."""
-    root = ElementTree.fromstring(render_junit(summarize(run_of({case("a"): ("ppm",), case("b"): ("pme",)}))))
+    root = _read_junit(run_of({case("a"): ("ppm",), case("b"): ("pme",)}))
     [suite] = root
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["2", "0", "1", "1"]
     skipped = suite.find("testcase[@name='a']/skipped")
@@ -420,8 +425,7 @@ def test_junit_is_legal_xml_whatever_a_reason_holds(text: str) -> None:
     """It may hold control characters, surrogates and markup. Ant's schema accepts the result."""
     run = run_of({CaseInfo(text, text, text, prompt=text, location=text): ("m",)})
     run = replace(run, outcomes=(outcome(text, "m", reason=text),), model=text, started=text)
-    made = render_junit(summarize(run)).encode()
-    root = ElementTree.fromstring(made)
+    root = _read_junit(run)
     assert root.attrib == {}
     for suite in root:
         assert set(suite.attrib) == _SUITE
@@ -432,7 +436,7 @@ def test_junit_is_legal_xml_whatever_a_reason_holds(text: str) -> None:
 def test_a_run_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """It is read from its folder or its file, with surrogates."""
     for run in (sample(), hostile("\ud800\x00é")):
-        write_run(run, tmp_path / "out", TEXTS)
+        write_run(summarize(run, TEXTS), tmp_path / "out")
         assert read_run(tmp_path / "out") == read_run(tmp_path / "out" / "run.json") == run
         assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["junit.xml", "report.html", "run.json"]
 
@@ -511,5 +515,5 @@ def test_an_empty_run_has_reports_too() -> None:
     summary = summarize(run)
     assert render_plain(summary_tables(summary), summary_line(summary)) == "Nothing was tried.\n"
     assert "Nothing was tried." in render_page(summary)
-    assert list(ElementTree.fromstring(render_junit(summary))) == []
+    assert list(_read_junit(run)) == []
     assert annotate(summary) == ()

@@ -11,7 +11,7 @@ import pytest
 
 from evals.run_kit import case, run_of
 from skillshelf.evals import Run
-from skillshelf.evals.report import read_history, write_run
+from skillshelf.evals.report import read_history, summarize, write_run
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -20,7 +20,7 @@ def _write(folder: Path, name: str, day: int, words: str, model: str = "m", case
     """Write a run in which each case has these trials."""
     run = run_of({case(f"c{number}"): (words,) for number in range(cases)}, run_id=name)
     run = replace(run, started=f"2026-11-{day:02}T10:00:00+00:00", model=model)
-    write_run(run, folder / name)
+    write_run(summarize(run), folder / name)
     return run
 
 
@@ -47,7 +47,7 @@ def test_a_run_is_compared_with_the_run_before_of_the_same_model(tmp_path: Path)
 
 def test_runs_without_a_case_in_common_are_not_compared(tmp_path: Path) -> None:
     _write(tmp_path, "a", 1, "p")
-    write_run(replace(run_of({case("other"): ("m",)}, run_id="b"), started="2026-11-02"), tmp_path / "b")
+    write_run(summarize(replace(run_of({case("other"): ("m",)}, run_id="b"), started="2026-11-02")), tmp_path / "b")
     assert [record.change for record in read_history(str(tmp_path)).records] == [None, None]
 
 

@@ -78,7 +78,6 @@ def _add_run_arguments(parser: Parser) -> None:
         default="",
         help="compare with `none` (no skill), with the skill in a folder, or with a git revision",
     )
-    parser.add_argument("--junit", metavar="FILE", default="", help="also write JUnit XML to this file")
     parser.add_argument("--github", action="store_true", help="print annotations for a GitHub workflow")
     parser.add_argument(
         "--fail-under",

@@ -28,9 +28,9 @@ _FIXED_OPTIONS = (
     "timeout",
 )
 """Options that a resumed run must share with its beginning."""
-_REPORT_OPTIONS = ("max_cost", "max_tokens", "price", "junit", "github", "fail_under", "gate")
+_REPORT_OPTIONS = ("max_cost", "max_tokens", "price", "github", "fail_under", "gate")
 """Options about the report and its gates, which may differ when a run is resumed."""
-_PATH_OPTIONS = ("baseline", "record", "replay", "junit")
+_PATH_OPTIONS = ("baseline", "record", "replay")
 _DEFAULTS: tuple[Any, ...] = (None, "", 0, 1, Options().timeout, [])
 
 
@@ -96,12 +96,6 @@ def check_output_paths(args: argparse.Namespace) -> None:
         folder = getattr(args, option)
         if folder:
             _check_folder(option, folder)
-    if args.junit:
-        try:
-            with open(args.junit, "a", encoding="utf-8"):
-                pass
-        except OSError as error:
-            raise EvalError(f"--junit: {args.junit} cannot be written: {error.strerror}") from None
 
 
 def _check_folder(option: str, folder: str) -> None:

@@ -45,7 +45,6 @@ from skillshelf.evals.report import (
     find_run_folder,
     format_money,
     judge_run,
-    render_junit,
     render_plain,
     render_rich,
     summarize,
@@ -252,14 +251,9 @@ def _report(
     out: Output,
 ) -> int:
     """Write the files of a run, then print its summary, which can be printed again. Return the exit code."""
-    contents = packed.plan.contents
-    page = write_run(run, folder.path, contents, gates)
-    summary = summarize(run, contents)
+    summary = summarize(run, packed.plan.contents)
     judgement = judge_run(summary, gates)
-    if args.junit:
-        with open(args.junit, "w", encoding="utf-8") as file:
-            file.write(render_junit(summary, judgement))
-
+    page = write_run(summary, folder.path, judgement)
     code = judgement.exit_code or (_INCOMPLETE if faults else 0)
     if args.json:
         results = [

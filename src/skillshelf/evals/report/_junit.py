@@ -7,129 +7,107 @@ There is a failure in it if the exit code of the run is 1, and never otherwise. 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import Literal, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from skillshelf.evals.report._format import STOPPED, format_errors, skill_label
-from skillshelf.evals.report._gates import GateResult, Judgement, judge_run
-from skillshelf.evals.report._summary import CaseSummary, Group, Summary
+from skillshelf.evals.report._gates import GateResult, Judgement
+from skillshelf.evals.report._summary import CaseSummary, Summary
 from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.text import clean, clean_line
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
-def render_junit(summary: Summary, judgement: Judgement | None = None) -> str:
-    """Return a summary as JUnit XML, judged as the run was: by default, without a gate.
+def render_junit(summary: Summary, judgement: Judgement) -> str:
+    """Return a summary as JUnit XML, judged as the run was.
 
     It uses only what the strictest schema has: one result for a testcase, and no attributes of one tool's own.
     """
-    judgement = judgement or judge_run(summary)
-    groups = [group for group in summary.skills if group.cases]
-    suites = [_make_suite(group, judgement.failed_cases) for group in groups]
-    gates = [_make_gate_case(result) for result in judgement.results if result.is_chosen]
+    root = Element("testsuites")
+    for group in summary.skills:
+        if group.cases:
+            cases = [_make_case(case, case.info.id in judgement.failed_cases) for case in group.cases]
+            _add_suite(root, skill_label(group.name), cases, [_account_for(case) for case in group.cases], summary)
+
+    gates = [result for result in judgement.results if result.is_chosen]
     if gates:
-        suites.append(_Suite("gates", gates))
-    body = "".join(_render_suite(index, suite, summary) for index, suite in enumerate(suites))
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}</testsuites>\n'
+        _add_suite(root, "gates", [_make_gate_case(gate) for gate in gates], [gate.line for gate in gates], summary)
+
+    indent(root, "")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
-class _TestCase(NamedTuple):
-    """A testcase, and what it adds to the counts of its suite."""
+def _add_suite(root: Element, name: str, cases: Sequence[Element], accounts: Sequence[str], summary: Summary) -> None:
+    """Add a suite of testcases. `accounts` has a line about each for the output of the suite."""
+    run = summary.run
+    timestamp = _TIMESTAMP.match(run.started)
+    counts = {
+        attribute: str(sum(case.find(tag) is not None for case in cases))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    }
+    suite = _add(
+        root,
+        "testsuite",
+        name=name,
+        package="skillshelf.evals",
+        id=str(len(root)),
+        timestamp=timestamp[0] if timestamp else "1970-01-01T00:00:00",
+        hostname="localhost",
+        tests=str(len(cases)),
+        **counts,
+        time=f"{sum(float(case.attrib['time']) for case in cases):.3f}",
+    )
+    properties = _add(suite, "properties")
+    for key, value in (("model", run.model), ("run", run.id), ("repeats", str(run.repeats))):
+        _add(properties, "property", name=key, value=value)
+    suite.extend(cases)
+    _add(suite, "system-out").text = clean("\n".join(accounts))
+    _add(suite, "system-err").text = ""
 
-    name: str
-    classname: str
-    seconds: float
-    account: str
-    """A line for the output of the suite."""
-    tag: Literal["", "failure", "error", "skipped"] = ""
-    kind: str = ""
-    reasons: Sequence[str] = ()
 
-
-class _Suite(NamedTuple):
-    name: str
-    cases: Sequence[_TestCase]
-
-    def count(self, tag: str) -> int:
-        return sum(case.tag == tag for case in self.cases)
-
-
-def _make_suite(group: Group, failed: Collection[str]) -> _Suite:
-    return _Suite(skill_label(group.name), [_make_case(case, case.info.id in failed) for case in group.cases])
-
-
-def _make_case(case: CaseSummary, is_failed: bool) -> _TestCase:
+def _make_case(case: CaseSummary, is_failed: bool) -> Element:
     """Return the testcase of a case. `is_failed` says whether its misses fail the run."""
     arm = case.main
-    test_case = _TestCase(case.info.name, skill_label(case.info.skill), arm.spent.seconds, _account_for(case))
+    account = _account_for(case)
+    element = _make_testcase(case.info.name, skill_label(case.info.skill), arm.spent.seconds)
     misses = [f"{STOPPED}: {stop.reason} ({stop.times}×)" for stop in arm.stops]
     misses += [f"{failure.check}: {failure.reason} ({failure.times}×)" for failure in arm.failures]
+    misses = misses or ["missed"]
     place = [f"at {case.info.location}"] if case.info.location else []
     if arm.counts.missed and is_failed:
-        return test_case._replace(tag="failure", kind="missed", reasons=[*(misses or ["missed"]), *place])
-    if arm.counts.errors:
-        return test_case._replace(tag="error", kind="infrastructure", reasons=[*dict.fromkeys(arm.errors), *place])
-    if arm.counts.missed:
-        first, *others = misses or ["missed"]
-        return test_case._replace(
-            tag="skipped", reasons=[f"missed, which does not fail the run: {first}", *others, *place]
-        )
-    if not arm.counts.trials:
-        return test_case._replace(tag="skipped")
-    return test_case
+        _add_result(element, "failure", account, [*misses, *place], type="missed")
+    elif arm.counts.errors:
+        _add_result(element, "error", account, [*dict.fromkeys(arm.errors), *place], type="infrastructure")
+    elif arm.counts.missed:
+        misses[0] = f"missed, which does not fail the run: {misses[0]}"
+        _add_result(element, "skipped", account, [*misses, *place])
+    elif not arm.counts.trials:
+        _add(element, "skipped")
+    return element
 
 
-def _make_gate_case(result: GateResult) -> _TestCase:
-    test_case = _TestCase(result.gate, "gates", 0.0, result.line)
+def _make_gate_case(result: GateResult) -> Element:
+    element = _make_testcase(result.gate, "gates", 0.0)
     if result.passed is None:
-        return test_case._replace(tag="error", kind="infrastructure", reasons=[result.text])
-    if not result.passed:
-        return test_case._replace(tag="failure", kind="gate", reasons=[result.text])
-    return test_case
+        _add_result(element, "error", result.line, [result.text], type="infrastructure")
+    elif not result.passed:
+        _add_result(element, "failure", result.line, [result.text], type="gate")
+    return element
 
 
-def _render_suite(index: int, suite: _Suite, summary: Summary) -> str:
-    timestamp = _TIMESTAMP.match(summary.run.started)
-    attributes = {
-        "name": suite.name,
-        "package": "skillshelf.evals",
-        "id": str(index),
-        "timestamp": timestamp[0] if timestamp else "1970-01-01T00:00:00",
-        "hostname": "localhost",
-        "tests": str(len(suite.cases)),
-        "failures": str(suite.count("failure")),
-        "errors": str(suite.count("error")),
-        "skipped": str(suite.count("skipped")),
-        "time": f"{sum(case.seconds for case in suite.cases):.3f}",
-    }
-    properties = {"model": summary.run.model, "run": summary.run.id, "repeats": str(summary.run.repeats)}
-    accounts = "\n".join(case.account for case in suite.cases)
-    lines = [
-        f"<testsuite{_render_attributes(attributes)}>",
-        "<properties>",
-        *(f"<property{_render_attributes({'name': key, 'value': value})}/>" for key, value in properties.items()),
-        "</properties>",
-        *(_render_case(case) for case in suite.cases),
-        f"<system-out>{_render_text(accounts)}</system-out>",
-        "<system-err></system-err>",
-        "</testsuite>\n",
-    ]
-    return "\n".join(lines)
+def _make_testcase(name: str, classname: str, seconds: float) -> Element:
+    return _add(Element("testsuite"), "testcase", name=name, classname=classname, time=f"{seconds:.3f}")
 
 
-def _render_case(case: _TestCase) -> str:
-    attributes = _render_attributes({"name": case.name, "classname": case.classname, "time": f"{case.seconds:.3f}"})
-    if not case.tag:
-        return f"<testcase{attributes}/>"
-    if not case.reasons:
-        return f"<testcase{attributes}><{case.tag}/></testcase>"
-    details = {"message": case.reasons[0]}
-    if case.kind:
-        details["type"] = case.kind
-    text = _render_text("\n".join([case.account, *case.reasons]))
-    return f"<testcase{attributes}><{case.tag}{_render_attributes(details)}>{text}</{case.tag}></testcase>"
+def _add_result(testcase: Element, tag: str, account: str, reasons: Sequence[str], **attributes: str) -> None:
+    result = _add(testcase, tag, message=reasons[0], **attributes)
+    result.text = clean("\n".join([account, *reasons]))
+
+
+def _add(parent: Element, tag: str, **attributes: str) -> Element:
+    """Add an element. `clean` and `clean_line` write out every character that XML 1.0 does not allow."""
+    return SubElement(parent, tag, {name: clean_line(value).strip() or "-" for name, value in attributes.items()})
 
 
 def _account_for(case: CaseSummary) -> str:
@@ -137,12 +115,3 @@ def _account_for(case: CaseSummary) -> str:
     counts = case.main.counts
     errors = f", {format_errors(counts.errors)}" if counts.errors else ""
     return f"{case.info.label}: {counts.passed} of {counts.trials} passed, {format_case_rate(case)}{errors}"
-
-
-def _render_attributes(attributes: dict[str, str]) -> str:
-    return "".join(f" {name}={quoteattr(clean_line(value).strip() or '-')}" for name, value in attributes.items())
-
-
-def _render_text(text: str) -> str:
-    """Escape a text. `clean` writes out every character that XML 1.0 does not allow."""
-    return escape(clean(text))

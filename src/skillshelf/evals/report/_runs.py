@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
-from skillshelf.evals._coverage import SkillContent
 from skillshelf.evals._limits import MAX_AMOUNT, MAX_RUN_DEPTH
 from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
 from skillshelf.evals._trace import Trace
@@ -27,7 +26,7 @@ from skillshelf.evals.report._format import (
     format_gain,
     format_rate,
 )
-from skillshelf.evals.report._gates import Gates, judge_run
+from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._page import render_page
 from skillshelf.evals.report._summary import Summary, Versus, find_error, summarize
@@ -59,22 +58,16 @@ class RunUnreadableError(EvalError):
         super().__init__(f"it cannot be read as a run of evals: {reason}", path=path)
 
 
-def write_run(
-    run: Run,
-    folder: str | os.PathLike[str],
-    contents: Mapping[str, SkillContent] | None = None,
-    gates: Gates | None = None,
-) -> str:
+def write_run(summary: Summary, folder: str | os.PathLike[str], judgement: Judgement | None = None) -> str:
     """Write the three files of a run, each in one step, and return the path of the page. Raises OSError.
 
-    `gates` are those that the run was judged by, for `junit.xml`.
+    `junit.xml` says how the run was judged, by default without a gate.
     """
     os.makedirs(folder, exist_ok=True)
-    summary = summarize(run, contents)
     texts = {
-        RUN_FILE: to_json(run.as_json(), indent=1) + "\n",
+        RUN_FILE: to_json(summary.run.as_json(), indent=1) + "\n",
         HTML_FILE: render_page(summary),
-        JUNIT_FILE: render_junit(summary, judge_run(summary, gates)),
+        JUNIT_FILE: render_junit(summary, judgement or judge_run(summary)),
     }
     for name, text in texts.items():
         replace_file(os.path.join(folder, name), text.encode(), 0o666)
