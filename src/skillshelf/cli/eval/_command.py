@@ -3,11 +3,15 @@
 import argparse
 import asyncio
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skillshelf.cli._output import Output, complain
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser, add_shared_options, count_or_zero, positive_number
 from skillshelf.errors import EvalError, MissingExtraError
+from skillshelf.files import replace_file
+from skillshelf.tables import Table
+from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
     from skillshelf.evals import Run
@@ -42,6 +46,8 @@ and --gate.
 """
 _WORSE_THAN = "worse-than"
 _NO_NEW_FAILURES = "no-new-failures"
+_ANSWERS_FILE = "judge-check.sqlite"
+"""In the folder of a run: the answers of other judges."""
 ACTIONS = {
     "run": "run cases (the default)",
     "list": "list the cases without running anything",
@@ -271,12 +277,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.action == "view":
         return _view_runs(args, out)
     if args.action == "judge-check":
-        from skillshelf.cli.eval._judge_check import check_judge_of_run
-
-        folder = _find_run(args.run)
-        if not os.path.isdir(folder):
-            folder = os.path.dirname(os.path.abspath(folder))
-        return check_judge_of_run(_read_run(args.run), folder, args, out)
+        return _check_judge(args, out)
     if args.action == "worker":
         return _run_worker(args)
 
@@ -289,32 +290,96 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _compare_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.report import compare, render_plain, render_rich
+    from skillshelf.evals.report import compare
 
     comparison = compare(_read_run(args.before), _read_run(args.after))
     code = comparison.exit_code(no_new_failures=args.gate == _NO_NEW_FAILURES)
     if args.json:
         out.print_json({**comparison.as_json(), "exit_code": code})
-    elif out.is_terminal:
-        out.print_rich(render_rich(comparison.tables))
     else:
-        out.write(render_plain(comparison.tables))
+        _print_tables(comparison.tables, out)
     return code
 
 
 def _view_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.report import find_runs_folder, read_history, render_plain, render_rich
+    from skillshelf.evals.report import find_runs_folder, read_history
 
     history = read_history(os.path.abspath(args.folder or find_runs_folder()))
     if not history.records and not history.unreadable:
         raise EvalError(f"There is no run in {history.folder}", "Give the folder that --report named, or one above it")
     if args.json:
         out.print_json(history.as_json())
-    elif out.is_terminal:
-        out.print_rich(render_rich(history.tables))
     else:
-        out.write(render_plain(history.tables))
+        _print_tables(history.tables, out)
     return 0
+
+
+def _check_judge(args: argparse.Namespace, out: Output) -> int:
+    from skillshelf.agent import load_settings, resolve
+    from skillshelf.evals.engine import Options
+    from skillshelf.evals.report import check_judge
+
+    if bool(args.labels) == bool(args.template):
+        raise EvalError(
+            "judge-check takes a file of labels, or writes one to fill in",
+            "skillshelf eval judge-check RUN --template FILE, and then --labels FILE",
+        )
+    run = _read_run(args.run)
+    if args.template:
+        return _write_template(run, args.template)
+
+    judge = ""
+    options = None
+    if args.judge:
+        settings = load_settings(vars(args) | {"model": args.judge})
+        judge = resolve(settings).name
+        options = Options(settings)
+        complain(f"skillshelf: asking {judge} about the same sentences.")
+
+    folder = _find_run(args.run)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(os.path.abspath(folder))
+    report = check_judge(run, args.labels, judge, options, os.path.join(folder, _ANSWERS_FILE))
+    if args.json:
+        out.print_json(report.as_json())
+        return 0
+    _print_tables(report.tables, out)
+    for line in report.lines:
+        out.print_styled(line)
+    return 0
+
+
+def _write_template(run: "Run", path: str) -> int:
+    """Write a file to fill in, and a text to read beside it.
+
+    A file that exists may hold an hour of work, so it is never overwritten.
+    """
+    from skillshelf.evals.report import make_label_template
+
+    template = make_label_template(run)
+    texts = {path: template.labels, f"{path}.txt": template.text}
+    for name in texts:
+        if os.path.exists(name):
+            raise EvalError(f"--template: {name} exists", "Choose another name, or remove it")
+    try:
+        for name, text in texts.items():
+            replace_file(name, text.encode("utf-8", "backslashreplace"), 0o666)
+    except OSError as error:
+        raise EvalError(f"--template: {path} cannot be written: {error.strerror}") from None
+    complain(
+        f"skillshelf: {count_noun(template.sentences, 'sentence')} in random order. Read {shown_path(path)}.txt from "
+        f"the top, and set `holds` in {shown_path(path)} to true or false. The rest may stay null."
+    )
+    return 0
+
+
+def _print_tables(tables: Sequence[Table], out: Output) -> None:
+    from skillshelf.evals.report import render_plain, render_rich
+
+    if out.is_terminal:
+        out.print_rich(render_rich(tables))
+    else:
+        out.write(render_plain(tables))
 
 
 def _make_gates(args: argparse.Namespace) -> "Gates":
