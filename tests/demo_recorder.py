@@ -23,8 +23,10 @@ from rich.console import Console
 import skillshelf
 from skillshelf.agent import AgentCore, ChosenModel, ScriptedModel, Settings, read_script
 from skillshelf.demo import Frame
+from skillshelf.repl._approval import Questions
 from skillshelf.repl._footer import Footer
 from skillshelf.repl._keyboard import Keyboard, Tty
+from skillshelf.repl._screen import Screen
 from skillshelf.repl._start import TerminalChat
 from skillshelf.repl._terminal import Terminal
 from skillshelf.repl._views import format_status
@@ -63,7 +65,9 @@ def record_demo() -> list[Frame]:
 
         def open_terminal(footer: Footer) -> Terminal:
             model = ChosenModel(ScriptedModel(*read_script(str(HERE / "script.json"))), "scripted", WINDOW)
-            return DemoTerminal(AgentCore(model, workspace), console, footer, typist, frames.append)
+            questions = Questions(Screen(console), footer)
+            core = AgentCore(model, workspace, approve=questions.approve, ask_variable=questions.ask_variable)
+            return DemoTerminal(core, questions, footer, typist, frames.append)
 
         asyncio.run(TerminalChat(open_terminal, typist).run())
     return frames
@@ -115,8 +119,10 @@ class Typist(Keyboard):
 class DemoTerminal(Terminal):
     """The real interface, with lines that are typed for the user."""
 
-    def __init__(self, core: AgentCore, console: Console, footer: Footer, typist: Typist, observe: Observer) -> None:
-        super().__init__(core, Settings(), console, footer)
+    def __init__(
+        self, core: AgentCore, questions: Questions, footer: Footer, typist: Typist, observe: Observer
+    ) -> None:
+        super().__init__(core, Settings(), questions, footer)
         self._typist = typist
         self._observe = observe
         self._unread = iter(LINES)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
         resolve,
         usage_of,
     )
-    from skillshelf.agent._policy import Answer, Approval, Policy, Refusal
+    from skillshelf.agent._policy import Answer, Approval, Approve, Policy, Refusal
     from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
-    from skillshelf.agent._scripts import VariableRequest
+    from skillshelf.agent._scripts import AskVariable, VariableRequest
     from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent._window import Context
@@ -45,6 +45,8 @@ __all__ = [
     "AgentCore",
     "Answer",
     "Approval",
+    "Approve",
+    "AskVariable",
     "Attachment",
     "ChangedFile",
     "ChosenModel",
@@ -96,9 +98,9 @@ __getattr__ = export_lazily(
         "_core": ["AgentCore", "Unused"],
         "_explain": ["explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
-        "_policy": ["Answer", "Approval", "Policy", "Refusal"],
+        "_policy": ["Answer", "Approval", "Approve", "Policy", "Refusal"],
         "_retries": ["Retries"],
-        "_scripts": ["VariableRequest"],
+        "_scripts": ["AskVariable", "VariableRequest"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],

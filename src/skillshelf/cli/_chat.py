@@ -23,7 +23,7 @@ from skillshelf.workspace import Workspace
 if TYPE_CHECKING:
     from skillshelf.agent import AgentCore
     from skillshelf.agent.servers import ToolServers
-    from skillshelf.repl import ChooseSession
+    from skillshelf.repl import User
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
@@ -88,8 +88,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
         from skillshelf.repl import run_terminal
 
-        def open_agent(choose_session: "ChooseSession") -> "AgentCore":
-            return _open_agent(args, settings, workspace, attached, choose_session)
+        def open_agent(user: "User") -> "AgentCore":
+            return _open_agent(args, settings, workspace, attached, user)
 
         return asyncio.run(run_terminal(open_agent, settings, out.console, args.message or ""))
     return _answer_once(_open_agent(args, settings, workspace, attached), settings, args)
@@ -143,11 +143,12 @@ def _open_agent(
     settings: Settings,
     workspace: Workspace,
     attached: Sequence[BaseSkill],
-    choose_session: "ChooseSession | None" = None,
+    user: "User | None" = None,
 ) -> "AgentCore":
     """Return the agent for these options, after reporting what the user should know about it.
 
-    If more than one session could be continued, `choose_session` asks for one. Without it, the latest is taken.
+    `user` approves its calls, and chooses if more than one session could be continued. Without a user, calls that need
+    an approval are refused, and the latest session is taken.
     """
     from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
     from skillshelf.agent.sessions import Sessions
@@ -180,6 +181,8 @@ def _open_agent(
         model,
         skills,
         policy=Policy(settings.policy, rules=rules),
+        approve=user.approve if user else None,
+        ask_variable=user.ask_variable if user else None,
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,
@@ -187,7 +190,7 @@ def _open_agent(
         servers=servers,
     )
     problems.extend(_find_misfit(core))
-    problems.extend(_resume(core, args, choose_session))
+    problems.extend(_resume(core, args, user))
     for problem in problems:
         complain(problem)
     if args.frozen and core.skills.drift:
@@ -201,17 +204,17 @@ def _open_agent(
     return core
 
 
-def _resume(core: "AgentCore", args: argparse.Namespace, choose_session: "ChooseSession | None") -> Sequence[str]:
+def _resume(core: "AgentCore", args: argparse.Namespace, user: "User | None") -> Sequence[str]:
     """Continue the session that the options ask for. Return problems to report first."""
     if args.last:
         return core.resume()
     if args.resume is None:
         return ()
     sessions = core.sessions.list() if core.sessions else []
-    if args.resume or choose_session is None or len(sessions) < 2:
+    if args.resume or user is None or len(sessions) < 2:
         return core.resume(args.resume)
 
-    chosen = choose_session(sessions)
+    chosen = user.choose_session(sessions)
     if chosen is None:
         return ["No session was chosen: this is a new one."]
     return core.resume(chosen)

@@ -6,12 +6,12 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.repl._pipe import Pipe
-    from skillshelf.repl._start import ChooseSession, run_terminal
+    from skillshelf.repl._start import User, run_terminal
 
-__all__ = ["ChooseSession", "Pipe", "run_terminal"]
+__all__ = ["Pipe", "User", "run_terminal"]
 
 __getattr__ = export_lazily(
     __name__,
-    {"_pipe": ["Pipe"], "_start": ["ChooseSession", "run_terminal"]},
+    {"_pipe": ["Pipe"], "_start": ["User", "run_terminal"]},
     extra="chat",
 )

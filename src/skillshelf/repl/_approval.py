@@ -1,5 +1,6 @@
-"""What the agent asks the user: whether a tool may run, and the value of a variable."""
+"""What the agent asks the user at a terminal: whether a tool may run, the value of a variable, which session."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +8,15 @@ from dataclasses import dataclass
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Approval, Confinement, Refusal, SkillScript, VariableRequest
-from skillshelf.repl._keyboard import Keyboard
+from skillshelf.agent import SHELL, WRITING, Answer, Approval, Confinement, Refusal, SkillScript, VariableRequest
+from skillshelf.agent.sessions import SessionInfo
+from skillshelf.repl._footer import Footer
+from skillshelf.repl._picker import pick_session
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
+from skillshelf.repl._screen import Screen
 from skillshelf.text import clean, clean_line
 
-STOP = "stop"
+_STOP = "stop"
 """The answer of Ctrl+C: no, and the turn ends."""
 
 _SHOWN_WITH_SCRIPT = ("skill", "script", "network")
@@ -46,17 +50,45 @@ _REASON = _Choice("r", "reason", "[r]efuse and say why")
 _VIEW = _Choice("v", "view", "[v]iew all of it")
 
 
-class Approver:
-    """Asks about tool calls, one at a time."""
+class Questions:
+    """Asks the user, one question at a time."""
 
-    def __init__(self, console: Console, keyboard: Keyboard) -> None:
-        self._console = console
-        self._keyboard = keyboard
+    def __init__(self, screen: Screen, footer: Footer) -> None:
+        self.screen = screen
+        self.lock = asyncio.Lock()
+        """Held while a question is on the screen: nothing else may be printed or asked."""
+        self._console = screen.console
+        self._footer = footer
+        self._keyboard = footer.keyboard
         self._shown: dict[str, Confinement] = {}
         """The confinement that the last question about each tool described."""
 
-    async def ask(self, approval: Approval) -> str | Refusal:
-        """Show a tool call and return the answer: yes, reviewed, no, always, rule, STOP, or a refusal and why."""
+    async def approve(self, approval: Approval) -> Answer:
+        """Ask in the middle of a turn whether a tool may run."""
+        async with self.lock:
+            self.screen.pause()
+            answer = await self._ask_about_call(approval)
+            if answer == _STOP:
+                self._footer.stop()
+                return "no"
+            self.screen.show_waiting()
+        return answer  # type: ignore[return-value]  # one of the answers
+
+    async def ask_variable(self, request: VariableRequest) -> str | None:
+        """Ask in the middle of a turn for a variable of a script. Return None if the user does not give one."""
+        async with self.lock:
+            self.screen.pause()
+            value = await self._ask_for_value(request)
+            self.screen.show_waiting()
+        return value
+
+    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+        """Let the user choose a session, and return its id; None if they leave the list."""
+        async with self.lock, self._footer.suspended():
+            return await pick_session(sessions)
+
+    async def _ask_about_call(self, approval: Approval) -> str | Refusal:
+        """Show a tool call and return the answer: yes, reviewed, no, always, rule, _STOP, or a refusal and why."""
         console = self._console
         parts = _describe(approval, max(_MIN_DIFF_ROWS, console.height - _QUESTION_ROWS))
         excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
@@ -96,7 +128,7 @@ class Approver:
         """Return the answer of the key that is pressed, and leave its words on the screen."""
         question = " ".join([_ask_whether(approval), *(choice.label for choice in choices)])
         answer = await self._keyboard.ask(
-            question, {choice.key: choice.answer for choice in choices}, "no", stopped=STOP
+            question, {choice.key: choice.answer for choice in choices}, "no", stopped=_STOP
         )
         words = next((choice.words for choice in choices if choice.answer == answer), "no")
         self._console.print(Text(words, "dim"))
@@ -111,6 +143,30 @@ class Approver:
         self._shown[approval.tool] = confinement
         text = confinement.short_summary if is_known else confinement.summary
         self._console.print(Text(clean_line(text), "dim" if confinement else "yellow"))
+
+    async def _ask_for_value(self, request: VariableRequest) -> str | None:
+        """Return the value, from the environment or typed unseen, or None if the user does not give one."""
+        name = clean_line(request.name)
+        self._console.print(
+            Text(
+                f"The skill {clean_line(request.skill)} asks for {name} for its scripts. They get it until the session "
+                "ends; nothing else does, and it is not saved.",
+                "yellow",
+            )
+        )
+        if request.in_environment:
+            answers = {"y": "yes", "t": "type", "n": "no"}
+            answer = await self._keyboard.ask(
+                f"Give them {name} from your environment? [y]es [t]ype another [n]o", answers, "no"
+            )
+            self._console.print(Text(answer, "dim"))
+            if answer == "yes":
+                return os.environ.get(request.name)
+            if answer == "no":
+                return None
+        value = await self._keyboard.read_secret(f"{name} (not shown; Enter for none): ")
+        self._console.print(Text("given" if value else "not given", "dim"))
+        return value or None
 
 
 def _list_choices(approval: Approval) -> list[_Choice]:
@@ -193,26 +249,3 @@ def _describe_always(approval: Approval) -> str:
     if approval.tool in WRITING:
         return f"every {approval.tool}, but not of {_OBEYED}"
     return f"{approval.tool} with these very arguments"
-
-
-async def ask_variable(request: VariableRequest, console: Console, keyboard: Keyboard) -> str | None:
-    """Return the value, from the environment or typed unseen, or None if the user does not give one."""
-    name = clean_line(request.name)
-    console.print(
-        Text(
-            f"The skill {clean_line(request.skill)} asks for {name} for its scripts. They get it until the session "
-            "ends; nothing else does, and it is not saved.",
-            "yellow",
-        )
-    )
-    if request.in_environment:
-        answers = {"y": "yes", "t": "type", "n": "no"}
-        answer = await keyboard.ask(f"Give them {name} from your environment? [y]es [t]ype another [n]o", answers, "no")
-        console.print(Text(answer, "dim"))
-        if answer == "yes":
-            return os.environ.get(request.name)
-        if answer == "no":
-            return None
-    value = await keyboard.read_secret(f"{name} (not shown; Enter for none): ")
-    console.print(Text("given" if value else "not given", "dim"))
-    return value or None

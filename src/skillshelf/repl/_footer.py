@@ -21,10 +21,11 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions, is_done
+from prompt_toolkit.filters import Condition, has_completions, is_done, is_searching
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText, StyleAndTextTuples
 from prompt_toolkit.history import History
-from prompt_toolkit.key_binding import merge_key_bindings
+from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent, merge_key_bindings
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
     BufferControl,
     CompletionsMenu,
@@ -46,9 +47,10 @@ from prompt_toolkit.renderer import CPR_Support, Renderer
 from prompt_toolkit.styles import BaseStyle, Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from skillshelf.errors import SkillError
 from skillshelf.rendering import truncate_cells
 from skillshelf.repl._keyboard import Keyboard, Line, LineQueue, Pastes
-from skillshelf.repl._keys import make_bindings, make_footer_bindings
+from skillshelf.repl._keys import edit_text, find_editor, make_bindings
 from skillshelf.text import clean, clean_line
 
 DrawLive = Callable[[int, int], str]
@@ -57,6 +59,9 @@ FormatStatus = Callable[[int], str]
 """Returns the status line for so many columns."""
 
 NO_RESULTS = "No tool has returned a result yet"
+
+_LEAVE_HINT = "Press Ctrl+C again to leave"
+_LEAVE = "/exit"
 
 _PROMPT = "› "
 _STARTING = " starting…"
@@ -101,7 +106,7 @@ class Footer:
         """True while a line is being answered."""
         self.keyboard = keyboard
         self.queue = LineQueue()
-        self.pastes = Pastes()
+        self._pastes = Pastes()
         self.stop: Callable[[], None] = lambda: None
         self.unfold: Callable[[], None] = lambda: self.show_hint(NO_RESULTS)
         self.change_policy: Callable[[], None] = lambda: None
@@ -124,7 +129,7 @@ class Footer:
         )
         self._app: Application[None] = Application(
             layout=self._make_layout(),
-            key_bindings=merge_key_bindings([make_bindings(), make_footer_bindings(self), keyboard.make_bindings()]),
+            key_bindings=merge_key_bindings([make_bindings(), self._make_bindings(), keyboard.make_bindings()]),
             style=_STYLE,
             erase_when_done=True,
             min_redraw_interval=1 / _FRAMES_PER_SECOND,
@@ -230,12 +235,17 @@ class Footer:
             finally:
                 self._renderer.is_suspended = False
 
-    def return_queued(self) -> None:
-        """Put the queued lines back into the editor, before the text in it."""
-        lines = self.queue.take_back_all()
-        if lines:
-            text = "\n".join([*lines, self.buffer.text]).rstrip("\n")
-            self.buffer.document = Document(text)
+    def show_hint(self, hint: str) -> None:
+        """Show a hint in place of the status line for a moment."""
+        self._hint = hint
+        self.redraw()
+
+        def remove() -> None:
+            if self._hint == hint:
+                self._hint = ""
+                self.redraw()
+
+        asyncio.get_running_loop().call_later(_HINT_SECONDS, remove)
 
     def take_terminal_back(self) -> None:
         """Set the terminal up again after the process was stopped and another one had it."""
@@ -249,41 +259,6 @@ class Footer:
                 else:
                     self._renderer.erase()
                 self.redraw()
-
-    # -- for the keys -------------------------------------------------------------------------------------------------
-
-    def send(self, shown: str) -> None:
-        """Queue the text of the editor, and clear it."""
-        text = self.pastes.unfold(shown)
-        if text.strip():
-            self.buffer.history.append_string(text)
-            self.queue.put(Line(text, shown))
-        self.buffer.reset()
-
-    def close_menu(self) -> None:
-        self.buffer.cancel_completion()
-
-    def show_hint(self, hint: str) -> None:
-        """Show a hint in place of the status line for a moment."""
-        self._hint = hint
-        self.redraw()
-
-        def remove() -> None:
-            if self._hint == hint:
-                self._hint = ""
-                self.redraw()
-
-        asyncio.get_running_loop().call_later(_HINT_SECONDS, remove)
-
-    @property
-    def hint(self) -> str:
-        return self._hint
-
-    async def suspend_process(self) -> None:
-        """Stop the process and all others of its job, as Ctrl+Z does in other programs."""
-        async with self.suspended():
-            self._is_own_stop = True
-            os.kill(0, signal.SIGTSTP)
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
@@ -377,6 +352,116 @@ class Footer:
         self._app.output.flush()
 
     # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def _make_bindings(self) -> KeyBindingsBase:
+        """Return the keys of the editor and of the work in progress."""
+        bindings = KeyBindings()
+        is_editing = ~is_searching
+        is_empty = Condition(lambda: not self.buffer.text)
+        has_queue = Condition(lambda: len(self.queue) > 0)
+        ends_in_paste = Condition(lambda: bool(self._pastes.find_end(self.buffer.document.text_before_cursor)))
+
+        @bindings.add("enter", filter=is_editing)
+        def send(event: KeyPressEvent) -> None:
+            self._send(self.buffer.text)
+
+        @bindings.add("escape", filter=is_editing)
+        def close_menu_or_stop(event: KeyPressEvent) -> None:
+            if self.buffer.complete_state:
+                self.buffer.cancel_completion()
+            elif can_stop():
+                stop_work()
+
+        @bindings.add("c-c", filter=is_editing)
+        def stop_or_clear_or_leave(event: KeyPressEvent) -> None:
+            if can_stop():
+                stop_work()
+            elif self.buffer.text:
+                self.buffer.reset()
+            elif self._hint == _LEAVE_HINT:
+                self.queue.close()
+            else:
+                self.show_hint(_LEAVE_HINT)
+
+        def can_stop() -> bool:
+            # Lines wait without work if they were sent before the agent was there.
+            return self.is_working or len(self.queue) > 0
+
+        def stop_work() -> None:
+            self._return_queued()
+            self.stop()
+
+        @bindings.add("c-d", filter=is_editing & is_empty)
+        def leave(event: KeyPressEvent) -> None:
+            if can_stop():
+                self.queue.put(Line(_LEAVE, _LEAVE))  # the user sees it there, and can take it back
+            else:
+                self.queue.close()
+
+        @bindings.add("c-z", eager=True)  # also at a question, which takes every other key
+        def suspend(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._suspend_process())
+
+        @bindings.add("c-g", filter=is_editing)
+        def open_editor(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._edit())
+
+        @bindings.add("c-o", eager=True)
+        def unfold(event: KeyPressEvent) -> None:
+            self.unfold()
+
+        @bindings.add("s-tab", filter=is_editing & ~has_completions)
+        def change_policy(event: KeyPressEvent) -> None:
+            self.change_policy()
+
+        @bindings.add("up", filter=is_editing & is_empty & has_queue)
+        def take_back(event: KeyPressEvent) -> None:
+            self.buffer.document = Document(self.queue.take_back_last())
+
+        @bindings.add(Keys.BracketedPaste)
+        def paste(event: KeyPressEvent) -> None:
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            event.current_buffer.insert_text(self._pastes.fold(text))
+
+        @bindings.add("backspace", filter=is_editing & ends_in_paste)
+        def remove_paste(event: KeyPressEvent) -> None:
+            words = self._pastes.find_end(self.buffer.document.text_before_cursor)
+            self.buffer.delete_before_cursor(len(words))
+
+        return bindings
+
+    def _send(self, shown: str) -> None:
+        """Queue the text of the editor, and clear it."""
+        text = self._pastes.unfold(shown)
+        if text.strip():
+            self.buffer.history.append_string(text)
+            self.queue.put(Line(text, shown))
+        self.buffer.reset()
+
+    def _return_queued(self) -> None:
+        """Put the queued lines back into the editor, before the text in it."""
+        lines = self.queue.take_back_all()
+        if lines:
+            text = "\n".join([*lines, self.buffer.text]).rstrip("\n")
+            self.buffer.document = Document(text)
+
+    async def _suspend_process(self) -> None:
+        """Stop the process and all others of its job, as Ctrl+Z does in other programs."""
+        async with self.suspended():
+            self._is_own_stop = True
+            os.kill(0, signal.SIGTSTP)
+
+    async def _edit(self) -> None:
+        """Open the text in the user's editor, and take it back as the editor saved it."""
+        text = self._pastes.unfold(self.buffer.text)
+        try:
+            command = find_editor()
+            async with self.suspended():
+                text = await asyncio.to_thread(edit_text, text, command)
+        except SkillError as error:
+            print(clean(str(error)))  # the footer shows it above itself
+            return
+        self.buffer.document = Document(text)
 
     def _note_key(self, _: Any) -> None:
         question = self.keyboard.question

@@ -1,29 +1,18 @@
-"""The keys of the editor, and the user's own editor on Ctrl+G."""
+"""The keys that edit the text, and the user's own editor."""
 
-import asyncio
 import os
 import shlex
 import shutil
 import tempfile
-from typing import TYPE_CHECKING
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
-from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition, has_completions, is_searching
-from prompt_toolkit.key_binding import KeyBindings, KeyBindingsBase, KeyPressEvent
-from prompt_toolkit.keys import Keys
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from skillshelf.errors import SettingsError, SkillError
-from skillshelf.repl._keyboard import Line
-from skillshelf.text import clean, clean_line
+from skillshelf.text import clean_line
 
-if TYPE_CHECKING:
-    from skillshelf.repl._footer import Footer
-
-
-LEAVE_HINT = "Press Ctrl+C again to leave"
-LEAVE = "/exit"
+_FALLBACKS = ("sensible-editor", "nano", "vi")
 
 
 def make_bindings() -> KeyBindings:
@@ -62,100 +51,6 @@ def _complete_at_once(buffer: Buffer) -> None:
         return
     buffer.insert_text(get_common_complete_suffix(document, found))
     buffer.start_completion()
-
-
-def make_footer_bindings(footer: "Footer") -> KeyBindingsBase:
-    """Return the keys of the editor and of the work in progress."""
-    bindings = KeyBindings()
-    is_editing = ~is_searching
-    is_empty = Condition(lambda: not footer.buffer.text)
-    has_queue = Condition(lambda: len(footer.queue) > 0)
-    ends_in_paste = Condition(lambda: bool(footer.pastes.find_end(footer.buffer.document.text_before_cursor)))
-
-    @bindings.add("enter", filter=is_editing)
-    def send(event: KeyPressEvent) -> None:
-        footer.send(footer.buffer.text)
-
-    @bindings.add("escape", filter=is_editing)
-    def close_menu_or_stop(event: KeyPressEvent) -> None:
-        if footer.buffer.complete_state:
-            footer.close_menu()
-        elif can_stop():
-            stop_work()
-
-    @bindings.add("c-c", filter=is_editing)
-    def stop_or_clear_or_leave(event: KeyPressEvent) -> None:
-        if can_stop():
-            stop_work()
-        elif footer.buffer.text:
-            footer.buffer.reset()
-        elif footer.hint == LEAVE_HINT:
-            footer.queue.close()
-        else:
-            footer.show_hint(LEAVE_HINT)
-
-    def can_stop() -> bool:
-        # Lines wait without work if they were sent before the agent was there.
-        return footer.is_working or len(footer.queue) > 0
-
-    def stop_work() -> None:
-        footer.return_queued()
-        footer.stop()
-
-    @bindings.add("c-d", filter=is_editing & is_empty)
-    def leave(event: KeyPressEvent) -> None:
-        if can_stop():
-            footer.queue.put(Line(LEAVE, LEAVE))  # the user sees it there, and can take it back
-        else:
-            footer.queue.close()
-
-    @bindings.add("c-z", eager=True)  # also at a question, which takes every other key
-    def suspend(event: KeyPressEvent) -> None:
-        event.app.create_background_task(footer.suspend_process())
-
-    @bindings.add("c-g", filter=is_editing)
-    def open_editor(event: KeyPressEvent) -> None:
-        event.app.create_background_task(edit_line(footer))
-
-    @bindings.add("c-o", eager=True)
-    def unfold(event: KeyPressEvent) -> None:
-        footer.unfold()
-
-    @bindings.add("s-tab", filter=is_editing & ~has_completions)
-    def change_policy(event: KeyPressEvent) -> None:
-        footer.change_policy()
-
-    @bindings.add("up", filter=is_editing & is_empty & has_queue)
-    def take_back(event: KeyPressEvent) -> None:
-        footer.buffer.document = Document(footer.queue.take_back_last())
-
-    @bindings.add(Keys.BracketedPaste)
-    def paste(event: KeyPressEvent) -> None:
-        text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-        event.current_buffer.insert_text(footer.pastes.fold(text))
-
-    @bindings.add("backspace", filter=is_editing & ends_in_paste)
-    def remove_paste(event: KeyPressEvent) -> None:
-        words = footer.pastes.find_end(footer.buffer.document.text_before_cursor)
-        footer.buffer.delete_before_cursor(len(words))
-
-    return bindings
-
-
-_FALLBACKS = ("sensible-editor", "nano", "vi")
-
-
-async def edit_line(footer: "Footer") -> None:
-    """Open the text of the footer in the user's editor, and take it back as the editor saved it."""
-    text = footer.pastes.unfold(footer.buffer.text)
-    try:
-        command = find_editor()
-        async with footer.suspended():
-            text = await asyncio.to_thread(edit_text, text, command)
-    except SkillError as error:
-        print(clean(str(error)))  # the footer shows it above itself
-        return
-    footer.buffer.document = Document(text)
 
 
 def find_editor() -> list[str]:

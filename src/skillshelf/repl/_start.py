@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.output import ColorDepth
 
@@ -21,13 +21,21 @@ from skillshelf.streams import discard_output
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillshelf.agent import AgentCore
+    from skillshelf.agent import AgentCore, Approve, AskVariable
     from skillshelf.agent.sessions import SessionInfo
     from skillshelf.repl._terminal import Terminal
 
-ChooseSession = Callable[[Sequence["SessionInfo"]], str | None]
-"""Lets the user choose a session, and returns its id; None if they choose none."""
-OpenAgent = Callable[[ChooseSession], "AgentCore"]
+
+class User(NamedTuple):
+    """How an agent asks the user at the terminal."""
+
+    choose_session: Callable[[Sequence["SessionInfo"]], str | None]
+    """Returns the id of the chosen session, or None. To be called in another thread than the loop's."""
+    approve: "Approve"
+    ask_variable: "AskVariable"
+
+
+OpenAgent = Callable[[User], "AgentCore"]
 
 _SECONDS_TO_END = 5.0
 """How long a running turn may take to end when the program must."""
@@ -44,17 +52,17 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
         os.environ["PROMPT_TOOLKIT_COLOR_DEPTH"] = ColorDepth.DEPTH_1_BIT.value
 
     def open_terminal(footer: Footer) -> "Terminal":
-        from skillshelf.repl._picker import pick_session
+        from skillshelf.repl._approval import Questions
+        from skillshelf.repl._screen import Screen
         from skillshelf.repl._terminal import Terminal
 
-        async def ask(sessions: Sequence["SessionInfo"]) -> str | None:
-            async with footer.suspended():
-                return await pick_session(sessions)
+        questions = Questions(Screen(console), footer)
 
         def choose_session(sessions: Sequence["SessionInfo"]) -> str | None:
-            return asyncio.run_coroutine_threadsafe(ask(sessions), loop).result()
+            return asyncio.run_coroutine_threadsafe(questions.choose_session(sessions), loop).result()
 
-        return Terminal(open_agent(choose_session), settings, console, footer)
+        user = User(choose_session, questions.approve, questions.ask_variable)
+        return Terminal(open_agent(user), settings, questions, footer)
 
     return await TerminalChat(open_terminal).run(first_message)
 

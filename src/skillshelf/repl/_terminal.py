@@ -5,22 +5,21 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Answer, Approval, Attachment, Settings, VariableRequest
+from skillshelf.agent import AgentCore, Attachment, Settings
 from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.rendering import LongText
-from skillshelf.repl._approval import STOP, Approver, ask_variable
+from skillshelf.repl._approval import Questions
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import clean_output, describe_attachments
 from skillshelf.repl._footer import NO_RESULTS, Footer
-from skillshelf.repl._picker import pick_session
 from skillshelf.repl._prompt import SlashCompleter, list_workspace_files
 from skillshelf.repl._review import Reviewer
-from skillshelf.repl._screen import Screen, view_resumed
+from skillshelf.repl._screen import view_resumed
 from skillshelf.repl._shell import parse_shell_line, run_shell_line
 from skillshelf.repl._views import count_skills, format_status
 from skillshelf.settings import Mode
@@ -37,27 +36,24 @@ _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
 class Terminal:
     """A conversation on a screen: one line after the other is answered, while the user can type the next ones."""
 
-    def __init__(self, core: AgentCore, settings: Settings, console: Console, footer: Footer) -> None:
+    def __init__(self, core: AgentCore, settings: Settings, questions: Questions, footer: Footer) -> None:
+        """`questions` are what the core asks the user with."""
         self.core = core
         self.settings = settings
-        self.console = console
+        self.questions = questions
+        self.screen = questions.screen
+        self.console = questions.screen.console
         self.footer = footer
-        core.gate.approve = self.approve
-        core.scripts.ask_variable = self.ask_variable
 
-        self.screen = Screen(console)
         self.commands = make_commands(self)
         self._keyboard = footer.keyboard
-        self._approver = Approver(console, self._keyboard)
-        self._reviewer = Reviewer(core, console, self._keyboard)
+        self._reviewer = Reviewer(core, self.console, self._keyboard)
         self._is_leaving = False
         self._reported_problems: set[tuple[str, str]] = set()
         self._line: asyncio.Task[None] | None = None
         """The command or message that is running."""
         self._viewer: asyncio.Task[None] | None = None
         self._in_turn = False
-        self._question = asyncio.Lock()
-        """Held while a question is on the screen: nothing else may be printed or asked."""
 
     def print(self, *parts: RenderableType) -> None:
         self.console.print(*clean_output(parts), sep="\n")
@@ -155,7 +151,7 @@ class Terminal:
         try:
             self.screen.show_waiting()
             async for event in events:
-                async with self._question:
+                async with self.questions.lock:
                     self.screen.show(event)
         finally:
             self._in_turn = False
@@ -169,38 +165,18 @@ class Terminal:
         finally:
             self.screen.pause()
 
-    async def approve(self, approval: Approval) -> Answer:
-        """Ask in the middle of a turn whether a tool may run."""
-        async with self._question:
-            self.screen.pause()
-            answer = await self._approver.ask(approval)
-            if answer == STOP:
-                self.core.cancel()
-                return "no"
-            self.screen.show_waiting()
-        return answer  # type: ignore[return-value]  # one of the answers
-
-    async def ask_variable(self, request: VariableRequest) -> str | None:
-        """Ask in the middle of a turn for a variable of a script."""
-        async with self._question:
-            self.screen.pause()
-            value = await ask_variable(request, self.console, self._keyboard)
-            self.screen.show_waiting()
-        return value
-
     async def review(self) -> None:
-        async with self._question:
+        async with self.questions.lock:
             await self._reviewer.review()
 
     async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
         for session in sessions:
             if session.problem:  # the list has only those that can be opened
                 self.print(Text(f"{session.id}: {session.problem}", "red"))
-        async with self._question, self.footer.suspended():
-            return await pick_session(sessions)
+        return await self.questions.choose_session(sessions)
 
     async def declare_mine(self) -> None:
-        async with self._question:
+        async with self.questions.lock:
             await self._reviewer.declare_mine_if_sure()
 
     def note_pending_shown(self) -> None:
