@@ -452,18 +452,3 @@ def test_a_subscription_over_the_limit_is_refused_before_any_read() -> None:
 
     talk(Shelf([source]), use, QUICK._replace(streams=1))
     assert source.reads == 0
-
-
-@pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed")
-def test_the_number_of_notified_clients_is_limited() -> None:
-    """A client over the limit is served, but not notified."""
-    source = MemorySource({"pdf": PDF})
-    notifications = Notifications()
-
-    async def use(client: Client) -> None:
-        with pytest.raises(MCPError, match="already notifies 0 clients"):
-            await client.subscribe_resource(SKILL)
-        assert (await client.read_resource(SKILL)).contents
-
-    talk(Shelf([source]), use, QUICK._replace(clients=0), mode="legacy", message_handler=notifications.hear)
-    assert notifications == []

@@ -1,7 +1,6 @@
 """Test the HTTP server's connections: beginning, end, and state shared by several connections of a client."""
 
 import asyncio
-import inspect
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,11 +13,10 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 import httpx2
 from mcp import Client
-from mcp.server import Server
 from mcp_kit import invoke
 from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, run_server
 
-from skillshelf import MemorySource, Shelf
+from skillshelf import Shelf
 from skillshelf.mcp import ConnectionLimits, http_app, listen, make_server, serve_http
 
 Write = Callable[..., Path]
@@ -111,12 +109,14 @@ HEALTH = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
 POST = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n"
 
 
-def serve(limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], **options: Any) -> Any:
-    """Serve an empty shelf in this process with the given limits, and call `use` with the port."""
+def serve(
+    limits: ConnectionLimits, use: Callable[[int], Awaitable[Any]], shelf: Shelf | None = None, **options: Any
+) -> Any:
+    """Serve a shelf, an empty one by default, in this process with the given limits, and call `use` with the port."""
 
     async def main() -> Any:
         listening = listen("127.0.0.1", 0)
-        app = http_app(make_server(Shelf([MemorySource({})])), **options)
+        app = http_app(make_server(shelf or Shelf([])), **options)
         running = asyncio.create_task(serve_http(app, listening, limits))
         try:
             return await use(listening.getsockname()[1])
@@ -234,16 +234,3 @@ def test_a_flood_of_connections_is_closed_without_an_answer() -> None:
         return [await next(ends) for _ in range(200 - 3 - 64)]
 
     assert serve(ConnectionLimits(connections=3), use) == [b""] * 133
-
-
-def test_the_number_of_sessions_is_limited() -> None:
-    """Otherwise clients that disappear would fill the memory."""
-    if "max_sessions" not in inspect.signature(Server.streamable_http_app).parameters:
-        pytest.skip("this version of the SDK does not limit sessions")
-
-    async def use(port: int) -> list[int]:
-        url = f"http://127.0.0.1:{port}/mcp"
-        async with httpx2.AsyncClient(timeout=30) as http:
-            return [(await http.post(url, json=INITIALIZE, headers=HEADERS)).status_code for _ in range(4)]
-
-    assert serve(ConnectionLimits(), use, max_sessions=3) == [200, 200, 200, 503]

@@ -1,25 +1,25 @@
 """Streamable HTTP behind a guard: the Host, Origin and token of a request are checked before anything else."""
 
 import hmac
-import inspect
 import ipaddress
 import re
+from collections import OrderedDict
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from skillshelf.errors import SettingsError
-from skillshelf.mcp._limits import MAX_BODY, MAX_SESSIONS, SESSION_SECONDS
+from skillshelf.mcp._limits import MAX_BODY, MAX_SESSIONS
 from skillshelf.mcp._server import SkillsServer
 
 MCP_PATH = "/mcp"
 HEALTH_PATH = "/health"
+_SESSION_HEADER = b"mcp-session-id"
 _CHECKED_HEADERS = frozenset((b"host", b"origin", b"authorization"))
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[a-z0-9_.-]+(?::\d{1,5})?|[a-z]+://\[[0-9a-f:.]+\](?::\d{1,5})?")
 
@@ -57,10 +57,10 @@ def http_app(
         # An answer in plain JSON is cheaper, but leaves no way to ask the user in the middle of a call.
         json_response=not server.needs_approval,
         max_request_body_size=MAX_BODY,
-        **_session_options(server, max_sessions),
         # The guard does this, and for hosts that are not loopback as well.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    app = _SessionLimiter(app, max_sessions)
     app = Guard(app, token, origins, hosts=_local_hosts(host) if is_loopback(host) else None)
     if not origins:
         return app
@@ -71,13 +71,6 @@ def http_app(
         allow_headers=("*",),
         expose_headers=("mcp-session-id",),
     )
-
-
-def _session_options(server: SkillsServer, max_sessions: int) -> dict[str, Any]:
-    """Return the limits on sessions as far as this version of the SDK has them: 2.3 does, 2.1 does not."""
-    options = {"max_sessions": max_sessions, "session_idle_timeout": SESSION_SECONDS}
-    supported = inspect.signature(server.streamable_http_app).parameters
-    return {name: value for name, value in options.items() if name in supported}
 
 
 def parse_token(text: str) -> str:
@@ -168,3 +161,71 @@ class Guard:
         kind, _, token = headers.get(b"authorization", b"").partition(b" ")
         is_right = hmac.compare_digest(token.strip(), self._token)
         return is_right and kind.lower() == b"bearer"
+
+
+class _SessionLimiter:
+    """Ends the least recently used session when a client opens one over the limit.
+
+    The SDK would refuse the new one, so abandoned sessions would lock everyone out until they expire.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+        self._open_requests: OrderedDict[bytes, list[str]] = OrderedDict()
+        """The methods of the requests in progress, by session. The least recently used session comes first."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        session = dict(scope["headers"]).get(_SESSION_HEADER, b"")
+        if session in self._open_requests:
+            await self._use(session, scope, receive, send)
+            return
+
+        async def send_and_register(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                opened = dict(message["headers"]).get(_SESSION_HEADER)
+                if opened:
+                    await self._register(opened, scope)
+            await send(message)
+
+        await self._app(scope, receive, send_and_register)
+
+    async def _use(self, session: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        requests = self._open_requests[session]
+        requests.append(scope["method"])
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            requests.remove(scope["method"])
+            if session in self._open_requests:
+                self._open_requests.move_to_end(session)
+        if scope["method"] == "DELETE":
+            self._open_requests.pop(session, None)
+
+    async def _register(self, session: bytes, scope: Scope) -> None:
+        while len(self._open_requests) >= self._limit:
+            least_used = min(self._open_requests, key=self._rank)
+            del self._open_requests[least_used]
+            await self._end(least_used, scope)
+        self._open_requests[session] = []
+
+    def _rank(self, session: bytes) -> tuple[bool, bool]:
+        """Rank sessions for ending: idle ones first, then those with an open stream, then those with a call."""
+        requests = self._open_requests[session]
+        return "POST" in requests, "GET" in requests
+
+    async def _end(self, session: bytes, scope: Scope) -> None:
+        """Send the request by which a client ends its session."""
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": b""}
+
+        async def ignore(message: Message) -> None:
+            pass
+
+        delete = {**scope, "method": "DELETE", "headers": [(_SESSION_HEADER, session)]}
+        await self._app(delete, receive, ignore)

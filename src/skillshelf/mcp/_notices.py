@@ -92,8 +92,7 @@ class Notifier:
         A handler runs at most as long as its connection. This one never returns, so its end is the client's departure.
         """
         client_params = ctx.session.client_params
-        is_full = len(self._clients) >= self._limits.clients
-        if client_params is None or id(client_params) in self._clients or is_full:
+        if client_params is None or id(client_params) in self._clients:
             return
 
         client = _HandshakeClient(ctx.session, client_params)
@@ -158,11 +157,7 @@ class Notifier:
     def _find_client(self, ctx: RequestContext) -> _HandshakeClient:
         client = self._clients.get(id(ctx.session.client_params))
         if client is None:
-            raise MCPError(
-                INVALID_REQUEST,
-                "This client cannot subscribe: it has not sent notifications/initialized, or the server already "
-                f"notifies {self._limits.clients} clients.",
-            )
+            raise MCPError(INVALID_REQUEST, "This client can't subscribe: it hasn't sent notifications/initialized.")
         return client
 
     def _check_room(self, client: _HandshakeClient) -> None:
