@@ -19,7 +19,7 @@ LAYERS = [
     {"descriptor", "tokens", "schema", "files", "net", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
     {"choices", "sources", "settings", "watch"},
-    {"workspace"},
+    {"workspace", "sandbox"},
     {"_chosen", "turn", "discovery", "loop", "routing", "shelf", "toolbox"},
     {"lint", "demo", "explain", "slash", "rendering", "streams", "tables", "trust"},
     {"adapters"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"repl"},
     {"cli", "__main__"},
 ]
-DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "bundled.", "files.system")
+DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "bundled.", "files.system", "sandbox.worker")
 """Public modules inside a folder: each adapter needs another framework, and the others are read as a whole."""
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -1,0 +1,48 @@
+"""Run programs that aren't trusted: commands of an agent, scripts of skills, and parsers of foreign files.
+
+`find_sandbox` tells how far this machine can confine a program: bubblewrap where it is installed, Landlock with a
+system call filter elsewhere on Linux, sandbox-exec on macOS. `run_program` runs a program in it, and `call_worker` a
+module of ours that parses what others wrote. `worker` is what such a module imports.
+"""
+
+from typing import TYPE_CHECKING
+
+from skillshelf._lazy import export_lazily
+
+# On demand: a worker imports this package, too, and needs none of it.
+if TYPE_CHECKING:
+    from skillshelf.sandbox._git import GitGuard
+    from skillshelf.sandbox._program import Finished, Limit, Limits, Program, SandboxError
+    from skillshelf.sandbox._run import TakeOutput, run_program
+    from skillshelf.sandbox._sandbox import Level, Sandbox, find_sandbox, switch_off
+    from skillshelf.sandbox._worker import Worker, WorkerError, WorkerLimits, call_worker
+
+__all__ = [
+    "Finished",
+    "GitGuard",
+    "Level",
+    "Limit",
+    "Limits",
+    "Program",
+    "Sandbox",
+    "SandboxError",
+    "TakeOutput",
+    "Worker",
+    "WorkerError",
+    "WorkerLimits",
+    "call_worker",
+    "find_sandbox",
+    "run_program",
+    "switch_off",
+]
+
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_git": ["GitGuard"],
+        "_program": ["Finished", "Limit", "Limits", "Program", "SandboxError"],
+        "_run": ["TakeOutput", "run_program"],
+        "_sandbox": ["Level", "Sandbox", "find_sandbox", "switch_off"],
+        "_worker": ["Worker", "WorkerError", "WorkerLimits", "call_worker"],
+    },
+)

@@ -1,0 +1,95 @@
+"""Bubblewrap: a program sees the whole file system read-only, with private /tmp, /run, processes and devices."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from skillshelf.files import is_at_or_inside, is_inside
+from skillshelf.sandbox._git import GitMount
+from skillshelf.sandbox._program import Program
+
+# Not the PATH: a workspace can be on it.
+_FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
+_PROBE_SECONDS = 30.0
+_RESOLVER = "/etc/resolv.conf"
+_TMPFS_BYTES = 64 * 1024 * 1024
+"""Files in a tmpfs take memory."""
+
+_KEPT_CAPABILITIES = (
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_FOWNER",
+    "CAP_FSETID",
+    "CAP_KILL",
+    "CAP_SETGID",
+    "CAP_SETUID",
+    "CAP_NET_BIND_SERVICE",
+)
+"""What root keeps for ordinary work. With CAP_SYS_ADMIN it could make mounts writable again."""
+
+
+def find_bubblewrap() -> str | None:
+    """Return the path of bubblewrap, or None if it isn't installed for the whole system."""
+    for folder in _FOLDERS:
+        path = os.path.join(folder, "bwrap")
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str) -> list[str]:
+    """Return the arguments that sandbox a program, without its words."""
+    # Mounts are made in this order. /proc/sys stays read-only for root, too: core_pattern there names a program.
+    arguments = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
+    is_recent = _read_version(bubblewrap) >= (0, 8)
+    tmpfs = ["--size", str(_TMPFS_BYTES), "--tmpfs"] if is_recent else ["--tmpfs"]
+    for place in filter(os.path.isdir, ("/tmp", "/var/tmp")):
+        arguments += ["--bind", program.scratch, place] if program.scratch else [*tmpfs, place]
+    if os.path.isdir("/run"):
+        arguments += [*tmpfs, "/run"]
+    for path in _list_hidden(program):
+        arguments += ["--ro-bind", path, path]
+    for path in program.writable:
+        arguments += ["--bind", path, path]
+    for mount in mounts:
+        arguments += ["--ro-bind" if mount.read_only else "--bind", mount.path, mount.path]
+
+    arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
+    if not program.network:
+        arguments.append("--unshare-net")
+    arguments += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    if os.geteuid() == 0:
+        for capability in _KEPT_CAPABILITIES:
+            arguments += ["--cap-add", capability]
+    else:
+        arguments.append("--unshare-user")
+        if is_recent:
+            arguments.append("--disable-userns")
+    return [*arguments, "--chdir", program.folder]
+
+
+def _list_hidden(program: Program) -> Iterator[str]:
+    """Yield what a program needs from the folders that are private: Python, this package, the resolver's file."""
+    private = ("/tmp", "/var/tmp", "/run")
+    needed = {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))}
+    if program.network:
+        needed.add(os.path.realpath(_RESOLVER))  # systemd-resolved keeps it in /run
+    for path in sorted(map(os.path.realpath, needed)):
+        is_hidden = any(is_inside(path, folder) for folder in private)
+        is_writable = any(is_at_or_inside(path, folder) for folder in program.writable)
+        if is_hidden and not is_writable and os.path.exists(path):
+            yield path
+
+
+@cache
+def _read_version(bubblewrap: str) -> tuple[int, int]:
+    """Return the version, because `--size` and `--disable-userns` are not in every one."""
+    try:
+        done = subprocess.run([bubblewrap, "--version"], capture_output=True, text=True, timeout=_PROBE_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return (0, 0)
+    version = re.search(r"(\d+)\.(\d+)", done.stdout)
+    return (int(version[1]), int(version[2])) if version else (0, 0)

@@ -1,0 +1,66 @@
+"""What runs in a sandbox, how much it may take, and how it ended."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from skillshelf.sandbox._git import GitGuard
+
+Limit = Literal["seconds", "memory", "processes", "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a program may take, with everything it starts. 0 is no limit."""
+
+    seconds: float = 120.0
+    output_bytes: int = 1024 * 1024
+    memory_mb: int = 0
+    """For each process, and for all of them together."""
+    processes: int = 0
+    """How many may be alive at the same time."""
+    file_mb: int = 0
+    """The size of one file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program with its arguments, and everything it gets."""
+
+    words: Sequence[str]
+    folder: str
+    """The folder it starts in."""
+    environment: Mapping[str, str]
+    """Its whole environment. TMPDIR is added."""
+    writable: Sequence[str] = ()
+    """The real paths of the folders that it can change."""
+    scratch: str = ""
+    """The real path of its temporary folder. Bubblewrap shows it as /tmp."""
+    network: bool = False
+    """Whether it gets the network. Otherwise it has loopback of its own, or none where that isn't possible."""
+    git: GitGuard | None = None
+    """Protects the Git directories in the writable folders, as far as the level can."""
+    descriptors: Sequence[int] = ()
+    """Open files that it inherits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a program ended, and what it printed."""
+
+    exit_code: int | None
+    """128 and more for a signal; None if it was stopped from outside."""
+    stdout: str
+    stderr: str = ""
+    """Empty if the streams were merged into `stdout`."""
+    limit: Limit | None = None
+    """The limit for which it was stopped."""
+    seconds: float = 0.0
+    peak_memory_mb: float = 0.0
+    """Of all its processes together, as far as it was measured."""
+    notices: Sequence[str] = field(default=())
+    """What was found after it: a file removed from a Git directory, a rebase in progress."""
+
+
+class SandboxError(Exception):
+    """The program wasn't started, because its sandbox could not be set up."""

@@ -1,0 +1,274 @@
+"""Run a program in a sandbox, within limits, and end everything it started."""
+
+import asyncio
+import codecs
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Literal
+
+from skillshelf.sandbox._processes import (
+    HAS_PROC,
+    count_threads_of_user,
+    find_descendants,
+    kill_descendants,
+    measure_memory_mb,
+    send_signal,
+)
+from skillshelf.sandbox._program import Finished, Limit, Limits, Program, SandboxError
+from skillshelf.sandbox._sandbox import Command, Sandbox, last_line, open_command
+
+TakeOutput = Callable[[str], None]
+
+_MIB = 1024 * 1024
+_CHUNK = 64 * 1024
+_SECONDS_TO_END = 5.0
+"""How long an ended program may take to go."""
+_DRAIN_SECONDS = 2.0
+"""How long to read on after the end of a program, if a process that outlived it holds on to its output."""
+_SECONDS_BETWEEN_KILLS = 0.2
+_SECONDS_FOR_TRACEBACKS = 0.5
+_FIRST_MEASURE_SECONDS = 0.05
+_LAST_MEASURE_SECONDS = 0.5
+_TASKS_PER_PROCESS = 10
+"""The kernel refuses this many times the processes, in case measuring is too slow for a program that multiplies."""
+
+RLimits = list[tuple[int, int]]
+
+
+async def run_program(
+    program: Program,
+    sandbox: Sandbox,
+    limits: Limits,
+    *,
+    take_output: TakeOutput | None = None,
+    merge: bool = False,
+) -> Finished:
+    """Run a program to its end. When this returns or is cancelled, the program and what it started have ended.
+
+    It gets no input. `take_output` is called with each piece of output as it arrives. `merge`: both streams, in order,
+    are `stdout`. Without a sandbox, a process that left the program's process group goes on.
+
+    Raises SandboxError if the program wasn't started, and OSError or ValueError if it can't be.
+    """
+    started = time.monotonic()
+    with open_command(program, sandbox) as command:
+        run = _Run(limits, take_output, merge=merge)
+        try:
+            process = await run.start(command, program.folder)
+            try:
+                exit_code = await run.watch(process)
+            finally:
+                await _end(process)
+            await run.drain()
+        finally:
+            run.close()
+
+        if not command.was_started() and run.limit is None:
+            raise SandboxError(last_line(run.error_text()) or "the sandbox ended before the program began")
+        notices = await asyncio.to_thread(program.git.check) if program.git else []
+        return Finished(
+            exit_code=None if run.limit else exit_code,
+            stdout=run.out.text(limits.output_bytes),
+            stderr="" if merge else run.error.text(limits.output_bytes),
+            limit=run.limit,
+            seconds=time.monotonic() - started,
+            peak_memory_mb=run.peak_memory_mb,
+            notices=tuple(notices),
+        )
+
+
+class _Run:
+    """A program that runs: its output, and what it takes."""
+
+    def __init__(self, limits: Limits, take_output: TakeOutput | None, *, merge: bool) -> None:
+        self.limit: Limit | None = None
+        self.peak_memory_mb = 0.0
+        self._limits = limits
+        self._take_output = take_output or (lambda text: None)
+        self._too_much = asyncio.Event()
+        self.out = _Stream(self._take)
+        self.error = self.out if merge else _Stream(self._take)
+
+    async def start(self, command: Command, folder: str) -> asyncio.subprocess.Process:
+        """Start a command. Cancelling ends it."""
+        rlimits = list_rlimits(self._limits)
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command.words,
+                cwd=folder,
+                env=command.environment,
+                pass_fds=command.descriptors,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=self.out.writer,
+                stderr=self.error.writer,
+                start_new_session=True,
+                preexec_fn=partial(apply_rlimits, rlimits) if rlimits else None,
+            )
+        )
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _end(await starting)  # it would go on unseen
+            raise
+        finally:
+            self.out.close_writer()
+            self.error.close_writer()
+
+    async def watch(self, process: asyncio.subprocess.Process) -> int:
+        """Wait until the program ends or exceeds a limit, and return its exit code, as shells give it."""
+        tasks = [
+            asyncio.ensure_future(process.wait()),
+            asyncio.ensure_future(self._wait_for_output()),
+            asyncio.ensure_future(self._measure(process.pid)),
+        ]
+        try:
+            seconds = self._limits.seconds or None
+            done, _ = await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0] not in done:
+                self.limit = next(iter(done)).result() if done else "seconds"  # type: ignore[assignment]
+            if self.limit == "seconds":
+                await _ask_for_tracebacks(process)
+        finally:
+            for task in tasks:
+                task.cancel()
+        code = process.returncode or 0
+        return code if code >= 0 else 128 - code
+
+    async def drain(self) -> None:
+        """Read the rest of the output."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_SECONDS):
+                await self.out.ended.wait()
+                await self.error.ended.wait()
+        if self._too_much.is_set() and self.limit is None:
+            self.limit = "output"
+
+    def error_text(self) -> str:
+        return self.error.text(_CHUNK)
+
+    def close(self) -> None:
+        self.out.close()
+        self.error.close()
+
+    def _take(self, text: str) -> None:
+        self._take_output(text)
+        size = len(self.out.data)
+        if self.error is not self.out:
+            size += len(self.error.data)
+        if size > self._limits.output_bytes:
+            self._too_much.set()
+
+    async def _wait_for_output(self) -> Literal["output"]:
+        """Return when there is too much output."""
+        await self._too_much.wait()
+        return "output"
+
+    async def _measure(self, pid: int) -> Limit:
+        """Return when the processes together exceed a limit."""
+        limits = self._limits
+        if not HAS_PROC or not (limits.memory_mb or limits.processes):
+            await asyncio.Event().wait()
+        pause = _FIRST_MEASURE_SECONDS
+        while True:
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, _LAST_MEASURE_SECONDS)
+            processes = list(find_descendants(pid))
+            if limits.processes and len(processes) > limits.processes:
+                return "processes"
+            memory = measure_memory_mb(processes, limits.memory_mb)
+            self.peak_memory_mb = max(self.peak_memory_mb, memory)
+            if limits.memory_mb and memory > limits.memory_mb:
+                return "memory"
+
+
+class _Stream:
+    """A pipe that is read as data arrives."""
+
+    def __init__(self, take: TakeOutput) -> None:
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self.data = bytearray()
+        self.ended = asyncio.Event()
+        self._take = take
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_writer_open = True
+        self._is_open = True
+        asyncio.get_running_loop().add_reader(self._reader, self._read)
+
+    def text(self, limit: int) -> str:
+        return self.data[:limit].decode("utf-8", errors="replace")
+
+    def close_writer(self) -> None:
+        if self._is_writer_open:
+            self._is_writer_open = False
+            os.close(self.writer)
+
+    def close(self) -> None:
+        self.close_writer()
+        if self._is_open:
+            self._is_open = False
+            asyncio.get_running_loop().remove_reader(self._reader)
+            os.close(self._reader)
+
+    def _read(self) -> None:
+        try:
+            chunk = os.read(self._reader, _CHUNK)
+        except BlockingIOError:
+            return
+        if not chunk:
+            self.close()
+            self.ended.set()
+            return
+        self.data += chunk
+        self._take(self._decoder.decode(chunk))
+
+
+async def _ask_for_tracebacks(process: asyncio.subprocess.Process) -> None:
+    """Give programs the time to print where they are, as Python's faulthandler does on SIGABRT."""
+    for pid in find_descendants(process.pid):
+        send_signal(pid, signal.SIGABRT)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_FOR_TRACEBACKS):
+            await process.wait()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill what is left of a program, and wait for its end."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_TO_END):
+            # A sandbox ends by itself once nothing is left in it. Then all of it is gone, and not only told to go.
+            while process.returncode is None and kill_descendants(process.pid):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(process.wait()), _SECONDS_BETWEEN_KILLS)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_SECONDS_TO_END):
+            await process.wait()
+
+
+def list_rlimits(limits: Limits) -> RLimits:
+    """Return the limits that the kernel holds by itself."""
+    found: RLimits = []
+    if limits.memory_mb:
+        # Not RLIMIT_AS: Node, Go and Java reserve far more addresses than they use.
+        found += [(resource.RLIMIT_DATA, limits.memory_mb * _MIB), (resource.RLIMIT_CORE, 0)]
+    if limits.file_mb:
+        found.append((resource.RLIMIT_FSIZE, limits.file_mb * _MIB))
+    if limits.processes and HAS_PROC and os.getuid() != 0:  # root has no such limit
+        found.append((resource.RLIMIT_NPROC, count_threads_of_user() + _TASKS_PER_PROCESS * limits.processes))
+    return found
+
+
+def apply_rlimits(rlimits: RLimits) -> None:
+    """Set limits on this process. It has just been forked: do no more than this here."""
+    for kind, size in rlimits:
+        _, hard = resource.getrlimit(kind)
+        if hard != resource.RLIM_INFINITY:
+            size = min(size, hard)
+        resource.setrlimit(kind, (size, size))

@@ -1,0 +1,223 @@
+"""Programs in a sandbox: what they get, how they end, and what is left of them. tests/threats has the attacks."""
+
+import asyncio
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from skillshelf.sandbox import (
+    Finished,
+    GitGuard,
+    Level,
+    Limits,
+    Program,
+    Sandbox,
+    SandboxError,
+    Worker,
+    WorkerError,
+    WorkerLimits,
+    find_sandbox,
+    run_program,
+)
+
+LINUX = sys.platform.startswith("linux")
+LEVELS: list[Level] = ["bubblewrap", "landlock", "none"] if LINUX else ["none"]
+pytestmark = pytest.mark.skipif(
+    LINUX and find_sandbox().level != "bubblewrap", reason=f"bubblewrap is needed: {find_sandbox().reason}"
+)
+
+
+@pytest.fixture(params=LEVELS)
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    return replace(find_sandbox(), level=request.param)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """A shell that works in a folder, without its command."""
+    folder = tmp_path / "work"
+    scratch = tmp_path / "scratch"
+    folder.mkdir()
+    scratch.mkdir()
+    environment = {"PATH": os.environ["PATH"]}
+    return Program([], str(folder), environment, [str(folder)], str(scratch))
+
+
+def run(program: Program, sandbox: Sandbox, command: str, limits: Limits | None = None) -> Finished:
+    program = replace(program, words=["/bin/sh", "-c", command])
+    return asyncio.run(run_program(program, sandbox, limits or Limits(seconds=60)))
+
+
+def test_a_program_has_its_streams_and_its_exit_code(program: Program, sandbox: Sandbox) -> None:
+    ended = run(program, sandbox, "echo out; echo err >&2; exit 7")
+    assert (ended.stdout, ended.stderr, ended.exit_code, ended.limit) == ("out\n", "err\n", 7, None)
+
+
+def test_a_signal_is_an_exit_code_as_shells_give_it(program: Program, sandbox: Sandbox) -> None:
+    assert run(program, sandbox, "kill -TERM $$").exit_code == 143
+
+
+def test_a_program_writes_in_its_folder_and_its_temporary_one(program: Program, sandbox: Sandbox) -> None:
+    ended = run(program, sandbox, 'echo x > made && echo y > "$TMPDIR/made" && cat "$TMPDIR/made"')
+    assert (ended.stdout, ended.stderr) == ("y\n", "")
+    assert (Path(program.folder) / "made").read_text() == "x\n"
+    assert (Path(program.scratch) / "made").read_text() == "y\n"
+
+
+def test_the_temporary_folder_is_the_same_for_the_next_program(program: Program, sandbox: Sandbox) -> None:
+    run(program, sandbox, 'echo kept > "$TMPDIR/file"')
+    assert run(program, sandbox, 'cat "$TMPDIR/file"').stdout == "kept\n"
+
+
+def test_what_a_program_started_ends_with_it(program: Program, sandbox: Sandbox) -> None:
+    """A process in the background, and one that left the program's group."""
+    started = time.monotonic()
+    leave = f"{sys.executable} -c 'import os, time; os.setsid(); print(os.getpid(), flush=True); time.sleep(600)'"
+    command = "sleep 600 & " if sandbox.level == "none" else f"{leave} & sleep 600 & sleep 0.5; "
+    ended = run(program, sandbox, f"{command} echo done")
+    assert "done" in ended.stdout
+    assert time.monotonic() - started < 300
+    left = [pid for pid in os.listdir("/proc") if pid.isdecimal() and program.folder in _read_folder(pid)]
+    assert left == []
+
+
+def _read_folder(pid: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("command", "limits", "limit"),
+    [
+        ("sleep 600", Limits(seconds=0.5), "seconds"),
+        ("yes", Limits(output_bytes=10_000), "output"),
+        ("for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait", Limits(processes=5), "processes"),
+        (
+            f"{sys.executable} -c 'import time; x = [bytearray(10**6) for _ in range(80)]; time.sleep(600)'"
+            f" & {sys.executable} -c 'import time; x = [bytearray(10**6) for _ in range(80)]; time.sleep(600)'",
+            Limits(memory_mb=120),
+            "memory",
+        ),
+    ],
+    ids=["seconds", "output", "processes", "memory"],
+)
+def test_a_limit_ends_a_program_and_is_named(
+    program: Program, sandbox: Sandbox, command: str, limits: Limits, limit: str
+) -> None:
+    ended = run(program, sandbox, command, limits)
+    assert (ended.limit, ended.exit_code) == (limit, None)
+    assert len(ended.stdout) <= limits.output_bytes
+
+
+def test_a_program_that_is_cancelled_ends(program: Program, sandbox: Sandbox) -> None:
+    async def cancel() -> None:
+        words = ["/bin/sh", "-c", "echo started; sleep 600"]
+        begun = asyncio.Event()
+        running = asyncio.ensure_future(
+            run_program(replace(program, words=words), sandbox, Limits(), take_output=lambda text: begun.set())
+        )
+        await begun.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(cancel())
+    assert not any(program.folder in _read_folder(pid) for pid in os.listdir("/proc") if pid.isdecimal())
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))); print('connected')"
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_only_a_program_with_the_network_reaches_services_of_this_machine(
+    program: Program, sandbox: Sandbox, server: int, network: bool
+) -> None:
+    if sandbox.level == "none" and not network:
+        pytest.skip("without a sandbox, the network is open")
+    program = replace(program, network=network)
+    ended = run(program, sandbox, f'{sys.executable} -c "{CONNECT}" {server}')
+    assert (ended.stdout == "connected\n") is network
+
+
+def test_a_program_without_the_network_has_loopback_of_its_own(program: Program) -> None:
+    script = "import socket as s; a = s.create_server(('127.0.0.1', 0)); s.create_connection(a.getsockname())"
+    ended = run(program, find_sandbox(), f'{sys.executable} -c "{script}"')
+    assert (ended.exit_code, ended.stderr) == (0, "")
+
+
+def test_a_program_does_not_run_if_its_sandbox_cannot_be_set_up(program: Program, sandbox: Sandbox) -> None:
+    if sandbox.level == "none":
+        pytest.skip("there is nothing to set up")
+    program = replace(program, writable=[*program.writable, f"{program.folder}/missing"])
+    with pytest.raises(SandboxError):
+        run(program, sandbox, "echo ran > ran")
+    assert os.listdir(program.folder) == []
+
+
+def test_a_workspace_below_tmp_is_seen_and_its_neighbours_are_not(sandbox: Sandbox) -> None:
+    if sandbox.level != "bubblewrap":
+        pytest.skip("only bubblewrap has a /tmp of its own")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place, tempfile.TemporaryDirectory(dir="/tmp") as scratch:
+        (Path(place) / "file").write_text("here")
+        program = Program([], place, {"PATH": os.environ["PATH"]}, [place], scratch)
+        ended = run(program, sandbox, "cat file; ls /tmp")
+        assert ended.stdout == f"here{os.path.basename(place)}\n"
+
+
+def test_a_git_guard_remembers_repositories_of_earlier_commands(program: Program) -> None:
+    """A repository whose HEAD a command has moved away is one for the next command, too."""
+    git = Path(program.folder) / "bare"
+    for name in ("objects", "refs", "hooks"):
+        (git / name).mkdir(parents=True)
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "config").write_text("")
+    program = replace(program, git=GitGuard(program.folder))
+    first = run(program, find_sandbox(), "mv bare/HEAD bare/H")
+    second = run(
+        program, find_sandbox(), "echo evil > bare/config; echo evil > bare/hooks/pre-commit; mv bare/H bare/HEAD"
+    )
+    assert first.exit_code == 0
+    assert second.stderr.count("Read-only file system") == 2
+    assert (git / "config").read_text() == ""
+
+
+def test_a_rebase_in_progress_is_named_once(program: Program) -> None:
+    program = replace(program, git=GitGuard(program.folder))
+    (Path(program.folder) / ".git").mkdir()
+    first = run(
+        program, find_sandbox(), "mkdir .git/rebase-merge; echo 'exec evil' > .git/rebase-merge/git-rebase-todo"
+    )
+    assert "rebase in progress" in first.notices[0]
+    assert run(program, find_sandbox(), "true").notices == ()
+
+
+def test_a_worker_that_is_no_worker_fails_with_its_last_words() -> None:
+    with (
+        Worker("no_such_module", WorkerLimits()) as worker,
+        pytest.raises(WorkerError, match="No module named") as caught,
+    ):
+        worker.ask({}, seconds=60)
+    assert caught.value.kind == "crash"
+
+
+def test_the_best_sandbox_lists_what_stays_open_and_what_it_blocks() -> None:
+    best = find_sandbox()
+    assert "the network, including services on this machine" in best.stays_open
+    assert "the network, including services on this machine" in best.without_network().blocked
+    assert set(best.blocked) > set(Sandbox("landlock", landlock=7).blocked)
+    assert Sandbox("none", "it is switched off").stays_open == ("everything you can do",)
