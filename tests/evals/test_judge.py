@@ -16,7 +16,14 @@ from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.agent.events import SkillInvoked, SkillLoaded, ToolCalled, ToolReturned, Usage
 from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check
-from skillshelf.evals.check._evidence import MAX_ANSWERS, MAX_FILES, MAX_INPUTS, MAX_MESSAGES, MAX_STEPS, describe_work
+from skillshelf.evals._limits import (
+    MAX_SHOWN_ANSWERS,
+    MAX_SHOWN_FILES,
+    MAX_SHOWN_INPUTS,
+    MAX_SHOWN_MESSAGES,
+    MAX_SHOWN_STEPS,
+)
+from skillshelf.evals.check import describe_work
 from skillshelf.evals.check._judge import write_question
 from skillshelf.evals.engine import Options
 from skillshelf.testing import ScriptedModel, fail
@@ -124,7 +131,7 @@ def test_the_evidence_keeps_to_its_size_and_says_what_is_missing(texts: int) -> 
     files = {f"{number}.txt": FileState(long, True, len(long)) for number in range(texts)}
     inputs = {f"{number}.txt": long for number in range(texts)}
     work = describe_work(Trace(events, (long,) * texts, (), files, messages=(long,) * texts, inputs=inputs))
-    limits = (MAX_MESSAGES, MAX_INPUTS, MAX_STEPS, MAX_FILES, MAX_ANSWERS)
+    limits = (MAX_SHOWN_MESSAGES, MAX_SHOWN_INPUTS, MAX_SHOWN_STEPS, MAX_SHOWN_FILES, MAX_SHOWN_ANSWERS)
     for section, limit in zip(work.split("\n\n"), limits, strict=True):
         assert len(section) <= limit * 1.15
         assert "not shown)" in section

@@ -17,7 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillshelf.evals._limits import MAX_FILE_KEPT, MAX_RUN_SIZE, MAX_TRIAL_ARTEFACTS, MAX_TRIAL_SIZE, MAX_VIEW_SIZE
+from skillshelf.evals._limits import (
+    MAX_ARTEFACT_NAME,
+    MAX_FILE_KEPT,
+    MAX_RUN_SIZE,
+    MAX_TRIAL_ARTEFACTS,
+    MAX_TRIAL_SIZE,
+    MAX_VIEW_SIZE,
+)
 from skillshelf.evals._trace import FileState, Trace
 from skillshelf.files import create_folder, system
 from skillshelf.sources import SKIPPED_FOLDERS
@@ -30,7 +37,6 @@ if TYPE_CHECKING:
 ArtefactKind = Literal["text", "html", "image", "other"]
 """How a page may show a file: `text` as text, `html` as text or by its `view`, `image` inline, `other` to download."""
 ARTEFACTS_FOLDER = "artefacts"
-MAX_NAME = 60
 _TRIAL_FOLDER = re.compile(r"[a-z0-9-]{1,60}-[0-9a-f]{12}")
 _COPY = re.compile(r"\d{3}-[A-Za-z0-9._-]+")
 _HTML_ENDINGS = (".html", ".htm", ".xhtml", ".svg")
@@ -238,13 +244,11 @@ def _clean_name(path: str, ending: str) -> str:
     base = re.sub(r"[^A-Za-z0-9._-]+", "_", os.path.basename(path))
     if base.lower().endswith(ending):
         base = base[: -len(ending)]
-    if len(base) > MAX_NAME:
-        base = base[:MAX_NAME]
-    return f"{base.strip('.') or 'file'}{ending}"
+    return f"{base[:MAX_ARTEFACT_NAME].strip('.') or 'file'}{ending}"
 
 
 def _name_trial(trial_id: str) -> str:
-    slug = re.sub(r"[^a-z0-9]+", "-", trial_id.lower())[:MAX_NAME].strip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", trial_id.lower())[:MAX_ARTEFACT_NAME].strip("-")
     digest = hashlib.sha256(trial_id.encode("utf-8", "surrogatepass")).hexdigest()[:12]
     return f"{slug or 'trial'}-{digest}"
 

@@ -31,9 +31,31 @@ MAX_OUTPUT_KEPT = 20_000
 """Characters of stdout, and of stderr, that a trace keeps of one command."""
 MAX_EXPONENT = 400
 """Of a number in a table: more than any measured one has. Arithmetic with much larger exponents fails."""
+SEARCH_SECONDS = 3.0
+"""A search for a pattern is stopped after this time."""
+MAX_TEXT_SEARCHED_HERE = 4096
+"""A simple pattern is searched for in this process: that takes some milliseconds for this much text."""
+MAX_CALLS_COMPARED = 2000
+"""Recorded calls that are read to name the nearest one in a message."""
+
+# What a judge is shown of a trial, in characters. All parts together are 130,000, about 33,000 tokens.
+MAX_SHOWN_MESSAGES = 20_000
+MAX_SHOWN_INPUTS = 20_000
+MAX_SHOWN_STEPS = 40_000
+MAX_SHOWN_FILES = 20_000
+MAX_SHOWN_ANSWERS = 20_000
+MAX_SHOWN_COMMANDS = 10_000
+MAX_SHOWN_TEXT = 8_000
+"""The most that one text of a part gets,"""
+MIN_SHOWN_TEXT = 500
+"""and the least."""
+MAX_SHOWN_NAME = 300
+MAX_JUDGE_REASON = 400
+"""Characters that are kept of a judge's reason."""
 
 # What is kept beside the report.
 MAX_TRIAL_ARTEFACTS = 100
+MAX_ARTEFACT_NAME = 60
 MAX_TRIAL_SIZE = 16 * MIB
 MAX_RUN_SIZE = 64 * MIB
 MAX_VIEW_SIZE = MIB

@@ -23,7 +23,8 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
 from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_scratch, find_workspace, hide_folders_in, map_texts
-from skillshelf.evals._text import clip_quote, find_first_difference
+from skillshelf.evals._text import MAX_QUOTED, find_first_difference
+from skillshelf.text import truncate
 
 # Agents love `ls -l`. Its links, owners, sizes and times are those of the machine and the minute.
 _LS_LINE = re.compile(r"^([-dlbcps][-rwxsStT]{9})[.+@]? +\d+ +\S+ +\S+ +\d+ +\S+ +\d+ +[\d:]+ ", re.M)
@@ -199,15 +200,15 @@ def _names_of_changed_tools(now: list[dict[str, Any]], then: list[dict[str, Any]
 
 
 def _describe_values(part: str, now: CallRecord, then: CallRecord) -> str:
-    return f"the {part}: {clip_quote(str(now[part]))}, recorded with {clip_quote(str(then[part]))}"
+    return f"the {part}: {truncate(str(now[part]), MAX_QUOTED)}, recorded with {truncate(str(then[part]), MAX_QUOTED)}"
 
 
 def _describe_lines(now: str, then: str) -> str:
     difference = find_first_difference(now, then)
     if difference is None:  # values differ whose texts are the same
         return "line 1"
-    ours = "nothing" if difference.ours is None else repr(clip_quote(difference.ours))
-    theirs = "nothing" if difference.theirs is None else repr(clip_quote(difference.theirs))
+    ours = "nothing" if difference.ours is None else repr(truncate(difference.ours, MAX_QUOTED))
+    theirs = "nothing" if difference.theirs is None else repr(truncate(difference.theirs, MAX_QUOTED))
     return f"line {difference.number} is {ours}, recorded with {theirs}"
 
 

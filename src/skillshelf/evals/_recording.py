@@ -30,6 +30,7 @@ from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_conte
 from pydantic_core import to_jsonable_python
 
 from skillshelf.errors import EvalError, NotRecordedError
+from skillshelf.evals._limits import MAX_CALLS_COMPARED
 from skillshelf.evals._model_calls import (
     CallRecord,
     ModelCall,
@@ -48,8 +49,6 @@ HOW_TO_RECORD = "The same command with --record instead of --replay asks the mod
 FORMAT_VERSION = 2
 MODEL_PREFIX = "model-"
 CALL_PREFIX = "call-"
-# All recorded calls are read to name the nearest one in a message. Of more than this many, some will do.
-MAX_CALLS_COMPARED = 2000
 _MODEL_FILE = re.compile(r"model-[0-9a-f]+\.json")
 _CALL_FILE = re.compile(r"call-([0-9a-f]+)-([0-9]+)-([0-9a-f]+)-([0-9a-f]+)-([0-9]+)\.json")
 _USERINFO = re.compile(r"(?<=://)[^/@]*@")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED_ITEMS = 8
 MAX_QUOTED = 160
+"""Characters of a text that a message quotes."""
 MAX_VALUE_SHOWN = 60
 _EXPECTED = {
     "string_type": "It must be text: put it in quotes",
@@ -24,11 +25,6 @@ _EXPECTED = {
     "dict_type": "It must be a mapping: {path: README.md}",
     "finite_number": "It must be a finite number",
 }
-
-
-def clip_quote(text: str) -> str:
-    """Return as much of a text as a message quotes."""
-    return truncate(text, MAX_QUOTED)
 
 
 def format_money(amount: float) -> str:
@@ -43,7 +39,7 @@ def list_items(items: Sequence[str], limit: int = MAX_LISTED_ITEMS) -> str:
     if not unique:
         return "none"
 
-    listed = ", ".join(clip_quote(item) for item in unique[:limit])
+    listed = ", ".join(truncate(item, MAX_QUOTED) for item in unique[:limit])
     left_out = len(unique) - limit
     if left_out > 0:
         return f"{listed} and {left_out} more"

@@ -77,7 +77,7 @@ def read_inputs(files: Mapping[str, bytes]) -> dict[str, str | None]:
     room = MAX_INPUTS_KEPT
     inputs: dict[str, str | None] = {}
     for path, data in files.items():
-        text = decode_text(data)
+        text = decode_leniently(data)
         if text is None or len(data) > room:
             inputs[path] = None
             continue
@@ -86,8 +86,8 @@ def read_inputs(files: Mapping[str, bytes]) -> dict[str, str | None]:
     return inputs
 
 
-def decode_text(data: bytes) -> str | None:
-    """Return a file as text, or None if it is not text, or too long to search."""
+def decode_leniently(data: bytes) -> str | None:
+    """Return a file as text, whatever its encoding, or None if it is binary, or too long to search."""
     if len(data) > MAX_TEXT_KEPT or b"\0" in data:
         return None
     return data.decode("utf-8", "replace")
@@ -166,7 +166,7 @@ class _Content(NamedTuple):
     @property
     def text(self) -> str | None:
         """The file as text; None if it is not text, or too long to search."""
-        return None if self.data is None else decode_text(self.data)
+        return None if self.data is None else decode_leniently(self.data)
 
 
 def _read_files(root: str) -> dict[str, _Content]:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 from skillshelf.agent import SHELL
 from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip_quote, list_items
+from skillshelf.evals._text import MAX_QUOTED, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import NonEmpty, Verdict, built_in
 from skillshelf.evals.check._search import Regex, search_text
@@ -37,7 +37,7 @@ def response_contains(trace: Trace, text: NonEmpty, turn: TurnNumber | None = No
     answer = _find_answer(trace, turn)
     if isinstance(answer, Verdict):
         return answer
-    return Verdict(text in answer, f"the answer: {clip_quote(answer)!r}")
+    return Verdict(text in answer, f"the answer: {truncate(answer, MAX_QUOTED)!r}")
 
 
 @built_in(describe=lambda regex, turn: _describe_search(regex, turn))

@@ -22,7 +22,7 @@ from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._folders import resolve_inside
-from skillshelf.evals._text import clip_quote, explain_expected, show_value
+from skillshelf.evals._text import MAX_QUOTED, explain_expected, show_value
 from skillshelf.evals._trace import Trace
 from skillshelf.text import truncate
 
@@ -262,7 +262,9 @@ async def look(check: Check, trace: Trace) -> Verdict:
     try:
         return await check.look(trace)
     except Exception as error:  # a check is the user's own code
-        return Verdict(False, error=f"The check {check.name} failed: {type(error).__name__}: {clip_quote(str(error))}")
+        return Verdict(
+            False, error=f"The check {check.name} failed: {type(error).__name__}: {truncate(str(error), MAX_QUOTED)}"
+        )
 
 
 async def to_verdict(result: Any) -> Verdict:

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from skillshelf.agent.events import Event, Failed, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, ToolReturned
+from skillshelf.evals._limits import (
+    MAX_SHOWN_ANSWERS,
+    MAX_SHOWN_COMMANDS,
+    MAX_SHOWN_FILES,
+    MAX_SHOWN_INPUTS,
+    MAX_SHOWN_MESSAGES,
+    MAX_SHOWN_NAME,
+    MAX_SHOWN_STEPS,
+    MAX_SHOWN_TEXT,
+    MIN_SHOWN_TEXT,
+)
 from skillshelf.evals._placeholders import hide_folders
 from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.text import clean_line, replace_surrogates, show_hidden
 
-# Characters of each part. All of them together are 130,000, about 33,000 tokens.
-MAX_MESSAGES = 20_000
-MAX_INPUTS = 20_000
-MAX_STEPS = 40_000
-MAX_FILES = 20_000
-MAX_ANSWERS = 20_000
-MAX_COMMANDS = 10_000
-# The most and the least that one text of a part gets.
-MAX_TEXT = 8_000
-MIN_TEXT = 500
-MAX_NAME = 300
 _STEPS = (SkillInvoked, SkillLoaded, ReferenceLoaded, ToolCalled, ToolReturned, Failed)
 
 
@@ -39,7 +39,7 @@ class _Section:
 
     def add(self, heading: str, text: str | None = "") -> None:
         """Add a text of the trial under a heading of ours. None is a file that cannot be shown."""
-        share = min(MAX_TEXT, max(MIN_TEXT, self._room // max(1, self._expected)))
+        share = min(MAX_SHOWN_TEXT, max(MIN_SHOWN_TEXT, self._room // max(1, self._expected)))
         self._expected -= 1
         if self._room <= 0:
             self._left_out += 1
@@ -72,11 +72,11 @@ class _Section:
 def describe_work(trace: Trace) -> str:
     """Return a trial as a judge sees it. A part that is too long says how much of it is not shown."""
     sections = [
-        _describe_texts("The user's messages", "Message", trace.messages, MAX_MESSAGES),
+        _describe_texts("The user's messages", "Message", trace.messages, MAX_SHOWN_MESSAGES),
         _describe_inputs(trace.inputs),
         _describe_steps(trace.events),
         _describe_changes(trace),
-        _describe_texts("The assistant's answers", "Answer", trace.answers, MAX_ANSWERS),
+        _describe_texts("The assistant's answers", "Answer", trace.answers, MAX_SHOWN_ANSWERS),
     ]
     if trace.command_runs:
         sections.append(_describe_commands(trace.command_runs))
@@ -91,7 +91,7 @@ def _describe_texts(title: str, noun: str, texts: Sequence[str], room: int) -> s
 
 
 def _describe_inputs(inputs: Mapping[str, str | None]) -> str:
-    section = _Section("Files before the work", MAX_INPUTS, len(inputs))
+    section = _Section("Files before the work", MAX_SHOWN_INPUTS, len(inputs))
     for path, text in inputs.items():
         section.add(f"## {_name(path)}", text)
     return section.render()
@@ -99,7 +99,7 @@ def _describe_inputs(inputs: Mapping[str, str | None]) -> str:
 
 def _describe_changes(trace: Trace) -> str:
     changed = trace.changed_files
-    section = _Section("Files created, changed or removed", MAX_FILES, len(trace.removed) + len(changed))
+    section = _Section("Files created, changed or removed", MAX_SHOWN_FILES, len(trace.removed) + len(changed))
     for path in trace.removed:
         section.add(f"## {_name(path)} was removed")
     for path, state in changed.items():
@@ -108,7 +108,7 @@ def _describe_changes(trace: Trace) -> str:
 
 
 def _describe_commands(runs: Sequence[CommandRun]) -> str:
-    section = _Section("Commands that were run afterwards to test the work", MAX_COMMANDS, len(runs))
+    section = _Section("Commands that were run afterwards to test the work", MAX_SHOWN_COMMANDS, len(runs))
     for run in runs:
         output = "\n".join(text for text in (run.stdout, run.stderr) if text)
         # On one line, and yet the same command: a line break in it is written out.
@@ -129,7 +129,7 @@ def _describe_command_end(run: CommandRun) -> str:
 
 def _describe_steps(events: Sequence[Event]) -> str:
     steps = [event for event in events if isinstance(event, _STEPS)]
-    section = _Section("What the assistant did", MAX_STEPS, len(steps))
+    section = _Section("What the assistant did", MAX_SHOWN_STEPS, len(steps))
     for event in steps:
         match event:
             case SkillInvoked(skill=skill):
@@ -155,4 +155,4 @@ def _describe_ending(event: ToolReturned) -> str:
 
 def _name(text: str) -> str:
     """Return a name for a heading, which is one line."""
-    return clean_line(" ".join(replace_surrogates(hide_folders(text)).splitlines()))[:MAX_NAME]
+    return clean_line(" ".join(replace_surrogates(hide_folders(text)).splitlines()))[:MAX_SHOWN_NAME]

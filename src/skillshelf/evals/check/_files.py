@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._limits import MAX_CASE_FILE
-from skillshelf.evals._text import clip_quote, find_first_difference, list_items
+from skillshelf.evals._limits import MAX_CASE_FILE, SEARCH_SECONDS
+from skillshelf.evals._text import MAX_QUOTED, find_first_difference, list_items
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check import _schema_search
 from skillshelf.evals.check._check import GivenPath, NonEmpty, StoredPath, Verdict, built_in
 from skillshelf.evals.check._schema_search import find_fault
-from skillshelf.evals.check._search import SEARCH_SECONDS, Regex, run_apart, search_text
+from skillshelf.evals.check._search import Regex, run_apart, search_text
 from skillshelf.evals.check._tables import find_table_difference, parse_table
 from skillshelf.text import truncate
 
@@ -29,7 +29,9 @@ def _check_schema(schema: dict[str, Any]) -> dict[str, Any]:
     try:
         _find_validator(schema).check_schema(schema)
     except SchemaError as error:
-        raise EvalError(f"this is not a JSON schema: {clip_quote(error.message)}", "See json-schema.org") from None
+        raise EvalError(
+            f"this is not a JSON schema: {truncate(error.message, MAX_QUOTED)}", "See json-schema.org"
+        ) from None
     return schema
 
 
@@ -43,7 +45,7 @@ def file_contains(trace: Trace, path: NonEmpty, text: NonEmpty) -> Verdict:
     found = _find_text(trace, path)
     if isinstance(found, Verdict):
         return found
-    return Verdict(text in found, f"{path} is: {clip_quote(found)!r}")
+    return Verdict(text in found, f"{path} is: {truncate(found, MAX_QUOTED)!r}")
 
 
 @built_in(describe=lambda path, regex: f"{path} {truncate(regex, 40)!r}")
@@ -90,7 +92,7 @@ async def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
     try:
         value = json.loads(found)
     except (ValueError, RecursionError) as error:
-        return Verdict(False, f"{path} is not JSON: {clip_quote(str(error))}")
+        return Verdict(False, f"{path} is not JSON: {truncate(str(error), MAX_QUOTED)}")
 
     try:
         fault = await _find_fault(schema, value)
@@ -104,7 +106,7 @@ async def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
         return Verdict(False, error=f"The schema refers to {fault['unresolved']!r}, which is not in it.")
     if not fault:
         return Verdict(True, f"{path} is valid")
-    return Verdict(False, f"{path}, at {fault['at']}: {clip_quote(fault['message'])}")
+    return Verdict(False, f"{path}, at {fault['at']}: {truncate(fault['message'], MAX_QUOTED)}")
 
 
 async def _find_fault(schema: dict[str, Any], value: Any) -> dict[str, str]:
@@ -177,7 +179,7 @@ def _normalize(text: str) -> str:
 
 
 def _show_line(line: str | None) -> str:
-    return "the end" if line is None else repr(clip_quote(line))
+    return "the end" if line is None else repr(truncate(line, MAX_QUOTED))
 
 
 def read_stored(path: str) -> str:

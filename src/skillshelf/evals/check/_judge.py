@@ -16,7 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from skillshelf.agent import explain_error, usage_of
 from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, NotRecordedError
-from skillshelf.evals._text import clip_quote
+from skillshelf.evals._limits import MAX_JUDGE_REASON
+from skillshelf.evals._text import MAX_QUOTED
 from skillshelf.evals._trace import Trace
 from skillshelf.evals.check._check import Check, NameMark, Verdict, built_in, look
 from skillshelf.evals.check._evidence import describe_work
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 FindModel = Callable[[str, int], "Model[Any]"]
 """Returns the model of a name, for this many sentences; of the empty name, the model for checks that name none."""
 JUDGE_SECONDS = 180.0
-MAX_REASON = 400
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*)\n\s*```", re.S)
 _TASK = """\
 You check the work of an assistant against numbered sentences. The work stands between the lines {open} and {close}: the
@@ -141,7 +141,7 @@ async def _judge_sentences(sentences: Sequence[str], model: Any, trace: Trace, f
     verdicts = parse_verdicts(answer, len(sentences))
     if verdicts is None:
         problem = f"The judge did not answer with a verdict for {count_noun(len(sentences), 'sentence')}"
-        verdicts = [Verdict(False, error=f"{problem}: {clip_quote(answer)!r}")] * len(sentences)
+        verdicts = [Verdict(False, error=f"{problem}: {truncate(answer, MAX_QUOTED)!r}")] * len(sentences)
     return Verdicts(verdicts, usage_of(response))
 
 
@@ -159,7 +159,8 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict] | None:
     if [item.sentence for item in parsed.verdicts] != list(range(1, count + 1)):
         return None
     return [
-        Verdict(item.verdict == "yes", truncate(" ".join(item.reason.split()), MAX_REASON)) for item in parsed.verdicts
+        Verdict(item.verdict == "yes", truncate(" ".join(item.reason.split()), MAX_JUDGE_REASON))
+        for item in parsed.verdicts
     ]
 
 

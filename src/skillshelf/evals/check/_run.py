@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._limits import MAX_COMMAND, MAX_COMMAND_SECONDS
-from skillshelf.evals._text import clip_quote
+from skillshelf.evals._text import MAX_QUOTED
 from skillshelf.evals._trace import CommandRun, Trace
 from skillshelf.evals.check._check import Check, NonEmpty, Verdict, built_in
 from skillshelf.evals.check._search import Regex, search_text
@@ -65,7 +65,7 @@ async def run(
     if ended is None:
         return Verdict(False, error="The command was not run with this trial.")
     if ended.error:
-        return Verdict(False, error=f"The command could not be started: {clip_quote(ended.error)}")
+        return Verdict(False, error=f"The command could not be started: {truncate(ended.error, MAX_QUOTED)}")
     if ended.timed_out:
         return Verdict(False, f"stopped after {timeout:g} s; {_quote_output(ended)}")
     if ended.too_long:
@@ -75,7 +75,7 @@ async def run(
 
     note = f"exit code {ended.exit_code}; stdout{' ends with' if ended.cut else ''}"
     if stdout is not None and stdout not in ended.stdout:
-        return Verdict(False, f"{note}: {clip_quote(ended.stdout)!r}")
+        return Verdict(False, f"{note}: {truncate(ended.stdout, MAX_QUOTED)!r}")
     if stdout_matches is not None:
         return await search_text(stdout_matches, ended.stdout, note)
     return Verdict(True, f"exit code {ended.exit_code}")
@@ -99,5 +99,5 @@ def _quote_output(ended: CommandRun) -> str:
     for name, text in (("stderr", ended.stderr), ("stdout", ended.stdout)):
         lines = text.strip().splitlines()
         if lines:
-            return f"{name} ends with {clip_quote(lines[-1])!r}"
+            return f"{name} ends with {truncate(lines[-1], MAX_QUOTED)!r}"
     return "it printed nothing"

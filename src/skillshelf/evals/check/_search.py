@@ -10,12 +10,11 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import clip_quote
+from skillshelf.evals._limits import MAX_TEXT_SEARCHED_HERE, SEARCH_SECONDS
+from skillshelf.evals._text import MAX_QUOTED
 from skillshelf.evals.check._check import NonEmpty, Verdict
+from skillshelf.text import truncate
 
-SEARCH_SECONDS = 3.0
-# With one repetition or choice a search is quadratic at worst: some milliseconds for this much text.
-MAX_TEXT_SEARCHED_HERE = 4096
 _BRANCH = re.compile(r"[*+?{|]")
 # A match cannot be stopped from outside its process.
 _SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
@@ -26,7 +25,7 @@ def _check_regex(regex: str) -> str:
         re.compile(regex)
     except (re.error, RecursionError, OverflowError) as error:
         raise EvalError(
-            f"{clip_quote(regex)!r} is not a regular expression: {error}", "Use the syntax of Python"
+            f"{truncate(regex, MAX_QUOTED)!r} is not a regular expression: {error}", "Use the syntax of Python"
         ) from None
     return regex
 
@@ -43,14 +42,15 @@ async def search_text(regex: str, text: str, subject: str) -> Verdict:
         held = await _search(regex, text)
     except subprocess.TimeoutExpired:
         advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
-        return Verdict(False, error=f"The search for {clip_quote(regex)!r} {advice}")
+        return Verdict(False, error=f"The search for {truncate(regex, MAX_QUOTED)!r} {advice}")
     except (subprocess.SubprocessError, OSError) as error:
-        return Verdict(False, error=f"The search for {clip_quote(regex)!r} failed: {error}")
+        return Verdict(False, error=f"The search for {truncate(regex, MAX_QUOTED)!r} failed: {error}")
 
-    return Verdict(held, f"{subject}: {clip_quote(text)!r}")
+    return Verdict(held, f"{subject}: {truncate(text, MAX_QUOTED)!r}")
 
 
 async def _search(regex: str, text: str) -> bool:
+    # With one repetition or choice a search is quadratic at worst.
     is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
     if is_quick:
         return bool(re.search(regex, text))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from skillshelf.evals._limits import MAX_EXPONENT
-from skillshelf.evals._text import clip_quote, list_items
-from skillshelf.text import count_noun
+from skillshelf.evals._text import MAX_QUOTED, list_items
+from skillshelf.text import count_noun, truncate
 
 _DELIMITERS = ",;\t"
 
@@ -69,7 +69,8 @@ def find_table_difference(table: CsvTable, expected: CsvTable, tolerance: float,
         for column, cell, wanted in zip(expected.columns, row, expected_row, strict=True):
             if not _is_same(cell, wanted, tolerance):
                 place = "a row" if any_order else f"row {number}"
-                return f"{place} has {clip_quote(cell)!r} in {column!r} instead of {clip_quote(wanted)!r}"
+                found = truncate(cell, MAX_QUOTED)
+                return f"{place} has {found!r} in {column!r} instead of {truncate(wanted, MAX_QUOTED)!r}"
     return ""
 
 
