@@ -73,31 +73,32 @@ def one(server: str, query: str) -> int:
 
 @pytest.mark.long
 def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> None:
-    """Of two workers, one is killed amid its trials. The other takes them over and pays for nothing again."""
+    """Of four workers, one is killed amid its trials. The others take them over and pay for nothing again."""
     suite(tmp_path, CASES)
     elsewhere = tmp_path / "another machine"
     elsewhere.mkdir()
     with Provider(CALLS) as provider:
-        workers = [Child("worker", "--engine", server, cwd=elsewhere) for _ in range(2)]
+        workers = [Child("worker", "--engine", server, cwd=elsewhere) for _ in range(4)]
         for worker in workers:
             wait_until(partial(is_waiting, worker))
-        doomed = workers[0].process.pid
-        held: list[int] = []
+        count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
 
-        def kept() -> int:
-            mine = f"status = 'PENDING' AND executor_id LIKE '%-{doomed}-%'"
-            held.append(one(server, f"SELECT count(*) FROM dbos.workflow_status WHERE {mine}"))
-            return one(server, "SELECT count(*) FROM skillshelf_evals.responses")
+        def kill_busy_worker(number: int) -> None:
+            if number != CASES + 2:
+                return
+            holder = "SELECT split_part(executor_id, '-', -2)::int FROM dbos.workflow_status WHERE status = 'PENDING'"
+            provider.kill_at(0, one(server, holder), count_stored)
+            provider.arrived(number)
 
-        provider.kill_at(CASES + 2, doomed, kept)
+        provider.arrived = kill_busy_worker
         run = Child(
             "pdf", *model_options(provider), "--engine", server, "--parallel", "0", "--report", "report", cwd=tmp_path
         )
         assert run.end(90) == 0, run.said()
-        assert workers[0].end(5) == -9
-        assert held[-1] > 0, "it was killed amid its trials"
         assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
-        workers[1].kill()
+        assert [worker.process.poll() for worker in workers].count(-9) == 1
+        for worker in workers:
+            worker.kill()
     assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
     assert one(server, "SELECT count(*) FROM dbos.workflow_status") == 0
     assert one(server, "SELECT count(*) FROM skillshelf_evals.blobs") == 0
@@ -157,6 +158,30 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
         assert second.end() == 0, second.said()
         assert dict(provider.answered) == expect_each_call_once(3, CALLS)
     assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(3)}
+
+
+@pytest.mark.long
+def test_a_run_that_cannot_continue_makes_no_more_trials(server: str, tmp_path: Path) -> None:
+    """Its cases have changed. An earlier version wrote the number of the attempt after the name of a trial."""
+    cases = suite(tmp_path, 3) / "cases.py"
+    with Provider(CALLS) as provider:
+        words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--parallel", "1"]
+        count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
+        with provider.lock:
+            first = Child(*words, cwd=tmp_path)
+            provider.kill_at(CALLS + 1, first.process.pid, count_stored)
+        assert first.end() == -9, first.said()
+        before = list(provider.answered)
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute("UPDATE dbos.workflow_status SET workflow_uuid = workflow_uuid || ':1'")
+        cases.write_text(cases.read_text().replace("prompt ", "question "))
+        second = Child(*words, cwd=tmp_path)
+        assert second.end() == 0, second.said()
+        assert "was interrupted, and something has changed since then" in second.said()
+        asked = {prompt for prompt, _ in provider.answered}
+    assert asked == {"question 0", "question 1", "question 2"} | {prompt for prompt, _ in before}
+    assert len({prompt for prompt, _ in before}) == 1
+    assert one(server, "SELECT count(*) FROM dbos.workflow_status") == 0
 
 
 @pytest.mark.long

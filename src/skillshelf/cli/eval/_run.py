@@ -30,6 +30,7 @@ from skillshelf.evals.engine import (
     begin_run,
     estimate_plan,
     finish_run,
+    leave_server,
     lock_run,
     make_run_folder,
     name_judges,
@@ -199,6 +200,7 @@ def _open_run_folder(path: str, packed: PackedPlan, args: argparse.Namespace) ->
                 f"skillshelf: run {previous.id} was interrupted, and something has changed since then; "
                 "this is a new run."
             )
+            leave_server(packed.options, previous)
     return folder
 
 

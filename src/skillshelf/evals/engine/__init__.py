@@ -10,7 +10,7 @@ from skillshelf.evals._run_folder import (
 from skillshelf.evals.engine._estimate import estimate_plan, name_judges, name_models
 from skillshelf.evals.engine._guard import Price, SpendingLimits
 from skillshelf.evals.engine._models import Options, RunModels
-from skillshelf.evals.engine._runner import PackedPlan, finish_run, run_plan, run_worker
+from skillshelf.evals.engine._runner import PackedPlan, finish_run, leave_server, run_plan, run_worker
 from skillshelf.evals.engine._store import open_file_store
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "begin_run",
     "estimate_plan",
     "finish_run",
+    "leave_server",
     "lock_run",
     "make_run_folder",
     "name_judges",

@@ -245,7 +245,11 @@ def _list_running(executor: str | None = None) -> list[WorkflowStatus]:
 
 
 def _restart(workflows: Sequence[WorkflowStatus]) -> None:
-    """Put trials back into their queues, or give up those that were restarted too often."""
+    """Put trials back into their queues, or give up those that were restarted too often.
+
+    DBOS counts attempts too, but only its own recovery does, which is not public and takes over whole executors.
+    `resume_workflow`, which is public, sets that count back to 0.
+    """
     for workflow in workflows:
         restarts = (workflow.attributes or {}).get(_RESTARTS, 0) + 1
         DBOS.update_workflow_attributes(workflow.workflow_id, {_RESTARTS: restarts})
@@ -318,7 +322,7 @@ async def cancel_tasks(url: str, run: str) -> None:
 
 
 def forget_run(url: str, run: str) -> None:
-    """Remove a finished run, whose report is written, from the server that all workers share. Raises EvalError."""
+    """Remove a run that is over from the server that all workers share. Raises EvalError."""
     server = Server(url)
     server.check()
     store = open_server_store(server, run)

@@ -97,11 +97,18 @@ def finish_run(packed: PackedPlan, run: RunFolder, outcomes: Iterable[Outcome]) 
     """Finish a run whose report is written. Its state is removed unless there are trials to try again."""
     failed = any(outcome.status == "error" for outcome in outcomes)
     run.finish(failed)
-    if packed.options.server and not failed:
-        from skillshelf.evals.engine._queue import forget_run
+    if not failed:
+        leave_server(packed.options, run)
 
-        with suppress(EvalError):  # the server is gone, but the report is not
-            forget_run(packed.options.server, run.id)
+
+def leave_server(options: Options, run: RunFolder) -> None:
+    """Remove a run from the server that workers share: they would still make the trials of one that cannot continue."""
+    if not options.server:
+        return
+    from skillshelf.evals.engine._queue import forget_run
+
+    with suppress(EvalError):  # the server is gone, but the report is not
+        forget_run(options.server, run.id)
 
 
 async def run_worker(url: str, notify: Callable[[str], None]) -> None:
