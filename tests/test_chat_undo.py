@@ -39,12 +39,12 @@ def save_session(folder: Path, *questions: str) -> str:
     return session.id
 
 
-def test_a_turn_is_shown_as_a_diff_and_taken_back(tmp_path: Path) -> None:
-    """A command has changed a file, the user changes another one, and only the first goes back."""
-    work = tmp_path / "work"
+def run_a_command(folder: Path) -> tuple[OnTerminal, Path]:
+    """Let a command change a.txt and make b.txt. Return the terminal, and the workspace."""
+    work = folder / "work"
     work.mkdir()
     (work / "a.txt").write_text("old line\n")
-    model = script(tmp_path, tool("run_command", command="echo new line > a.txt; echo b > b.txt"), "Done.")
+    model = script(folder, tool("run_command", command="echo new line > a.txt; echo b > b.txt"), "Done.")
     terminal = OnTerminal("--model", model, cwd=work)
     wait_for_prompt(terminal)
     terminal.send("change it\r")
@@ -52,6 +52,12 @@ def test_a_turn_is_shown_as_a_diff_and_taken_back(tmp_path: Path) -> None:
     terminal.send("y")
     terminal.expect("Done.")
     wait_for_prompt(terminal)
+    return terminal, work
+
+
+def test_a_turn_is_shown_as_a_diff_and_taken_back(tmp_path: Path) -> None:
+    """A command has changed a file, the user changes another one, and only the first goes back."""
+    terminal, work = run_a_command(tmp_path)
     terminal.send("/diff\r")
     terminal.expect("-old line")
     terminal.expect("+new line")
@@ -59,11 +65,42 @@ def test_a_turn_is_shown_as_a_diff_and_taken_back(tmp_path: Path) -> None:
 
     (work / "b.txt").write_text("mine\n")
     terminal.send("/undo\r")
+    terminal.expect("These changed while a command ran, by the command or by you:")
+    terminal.expect("a.txt")
+    terminal.expect("Take these back too?")
+    terminal.send("y")
     terminal.expect('Took back "change it": 1 path.')
     terminal.expect("b.txt: it was changed since")
     leave(terminal)
     assert (work / "a.txt").read_text() == "old line\n"
     assert (work / "b.txt").read_text() == "mine\n"
+
+
+def test_files_that_changed_during_a_command_stay_unless_the_user_agrees(tmp_path: Path) -> None:
+    """Ctrl+C takes nothing back, and after a no each file can be named. Without a terminal to ask in, they stay."""
+    terminal, work = run_a_command(tmp_path)
+    terminal.send("/undo\r")
+    terminal.expect("Take these back too?")
+    terminal.send("\x03")
+    terminal.expect("stopped")
+    wait_for_prompt(terminal)
+    terminal.send("/undo\r")
+    terminal.expect("Take these back too?")
+    terminal.send("n")
+    terminal.expect('Took back "change it": 0 paths.')
+    terminal.expect("a.txt: it changed while a command ran")
+    wait_for_prompt(terminal)
+    terminal.send("/undo b.txt\r")
+    terminal.expect('Took back "change it": 1 path.')
+    wait_for_prompt(terminal)
+    terminal.send("/redo\r")
+    terminal.expect('Brought back "change it": 1 path.')
+    leave(terminal)
+
+    undone = chat("--model", script(tmp_path), "--continue", "-p", "/undo", cwd=work)
+    assert "b.txt: it changed while a command ran" in undone.stdout
+    assert (work / "a.txt").read_text() == "new line\n"
+    assert (work / "b.txt").read_text() == "b\n"
 
 
 def test_nothing_to_take_back_is_an_error_with_a_reason(tmp_path: Path) -> None:

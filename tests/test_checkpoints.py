@@ -5,6 +5,9 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,7 +93,7 @@ def test_undo_takes_back_what_a_command_did(work: Path) -> None:
     say(core, "break everything")
     assert snapshot(work) != before
 
-    assert core.undo().left == ()
+    assert core.undo(commands=True).left == ()
     assert snapshot(work) == before
 
 
@@ -103,7 +106,7 @@ def test_a_file_the_user_changed_since_is_left(work: Path) -> None:
     (work / "a.txt").write_text("mine\n")
     (work / "new.txt").write_text("mine too\n")
 
-    undone = core.undo()
+    undone = core.undo(commands=True)
     assert undone.changed == ("b.txt",)
     assert [(file.path, file.reason) for file in undone.left] == [("a.txt", "changed"), ("new.txt", "changed")]
     assert (work / "a.txt").read_text() == "mine\n"
@@ -120,12 +123,12 @@ def test_several_undos_go_back_turn_by_turn(work: Path) -> None:
     """A turn that changed nothing is not counted, and redo goes forward again."""
     core = start(work, run("echo 1 > f"), "One.", "Nothing.", run("echo 2 > f"), "Two.")
     say(core, "first", "talk", "second")
-    assert core.undo().message == "second"
+    assert core.undo(commands=True).message == "second"
     assert (work / "f").read_text() == "1\n"
-    assert core.undo().message == "first"
+    assert core.undo(commands=True).message == "first"
     assert not (work / "f").exists()
     with pytest.raises(CheckpointError, match="nothing to take back"):
-        core.undo()
+        core.undo(commands=True)
 
     assert core.redo().message == "first"
     assert core.redo().message == "second"
@@ -143,7 +146,7 @@ def test_undo_works_in_a_resumed_session(work: Path) -> None:
 
     later = start(work, "Hello.")
     later.resume()
-    later.undo()
+    later.undo(commands=True)
     assert snapshot(work) == {"f": (b"before\n", 0o644)}
     state = Path(os.environ["HOME"], ".local/state/skillshelf/checkpoints")
     for path in state.rglob("*"):
@@ -175,8 +178,80 @@ def test_an_edit_of_the_user_during_the_turn_is_not_taken_back(work: Path) -> No
 
     asyncio.run(converse())
     assert (work / "f").read_text() == "three\nfour\n"
-    core.undo()
+    core.undo(commands=True)
     assert (work / "f").read_text() == "three\n"
+
+
+def edit_during_command(work: Path, edit: Callable[[], object]) -> str:
+    """Return a command that runs until the user has made an edit in the workspace, and writes `made` then."""
+    signals = work / "node_modules"  # not covered
+    signals.mkdir()
+
+    def wait_and_edit() -> None:
+        while not (signals / "started").exists():
+            time.sleep(0.01)
+        edit()
+        (signals / "edited").touch()
+
+    threading.Thread(target=wait_and_edit, daemon=True).start()
+    return "touch node_modules/started; until [ -e node_modules/edited ]; do sleep 0.01; done; echo made > made"
+
+
+def test_an_edit_of_the_user_during_a_command_is_left_and_named(work: Path) -> None:
+    """So is what the command changed, since nobody can tell them apart; what the file tools wrote is taken back."""
+    (work / "notes.md").write_text("old\n")
+
+    def edit() -> None:
+        (work / "notes.md").write_text("mine\n")
+        (work / "new.md").write_text("mine too\n")
+
+    core = start(work, write("tool.md", "tool\n"), run(edit_during_command(work, edit)), "Done.")
+    say(core, "go")
+    undone = core.undo()
+    assert undone.changed == ("tool.md",)
+    assert [(file.path, file.reason) for file in undone.left] == [
+        ("made", "command"),
+        ("new.md", "command"),
+        ("notes.md", "command"),
+    ]
+    assert (work / "notes.md").read_text() == "mine\n"
+    assert (work / "new.md").read_text() == "mine too\n"
+
+    assert core.undo("made").changed == ("made",)
+    assert not (work / "made").exists()
+    assert core.redo().changed == ("made", "tool.md")
+    assert (work / "notes.md").read_text() == "mine\n"
+
+    assert core.undo(commands=True).left == ()
+    assert (work / "notes.md").read_text() == "old\n"
+    core.redo()
+    assert (work / "notes.md").read_text() == "mine\n"
+
+
+def test_an_edit_during_a_command_of_what_a_file_tool_wrote_is_left(work: Path) -> None:
+    """A tool writes the file again after that: the user's edit under it is not taken back either."""
+    edit = lambda: (work / "tool.md").write_text("mine\n")  # noqa: E731
+    steps = [write("tool.md", "tool\n"), run(edit_during_command(work, edit)), call("read_file", path="tool.md")]
+    core = start(work, *steps, write("tool.md", "mine\ntool\n"), "Done.")
+    say(core, "go")
+    assert [file.path for file in core.undo().left] == ["made", "tool.md"]
+    assert (work / "tool.md").read_text() == "mine\ntool\n"
+
+
+def test_an_edit_between_two_commands_of_a_large_workspace_is_left(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is swept once in a turn, so every change since the first command may be one by a command."""
+    monkeypatch.setattr(_limits, "SWEPT_TWICE", 0)
+    (work / "f").write_text("old\n")
+    core = start(work, run("echo 1 > a"), call("read_file", path="f"), run("echo 2 > b"), "Done.")
+
+    async def converse() -> None:
+        async for event in core.process_message("go"):
+            if event.kind == "tool_call" and event.name == "read_file":
+                (work / "f").write_text("mine\n")
+
+    asyncio.run(converse())
+    assert [file.path for file in core.undo().left] == ["a", "b", "f"]
+    assert (work / "f").read_text() == "mine\n"
 
 
 def test_files_that_cannot_be_kept_are_named(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +266,7 @@ def test_files_that_cannot_be_kept_are_named(work: Path, monkeypatch: pytest.Mon
     assert notice.text.startswith(".env, large.bin: cannot be taken back")
     assert isinstance(events[-1], Finished)
 
-    undone = core.undo()
+    undone = core.undo(commands=True)
     assert undone.changed == ("made.pem", "small")
     assert [(file.path, file.reason) for file in undone.left] == [(".env", "not-kept"), ("large.bin", "not-kept")]
     state = Path(os.environ["HOME"], ".local/state/skillshelf/checkpoints")
@@ -203,7 +278,7 @@ def test_the_users_version_of_a_secret_is_neither_kept_nor_lost(work: Path) -> N
     core = start(work, run("echo KEY= > .env"), "Done.")
     say(core, "go")
     (work / ".env").write_text("KEY=s3cr3t\n")
-    assert [file.path for file in core.undo().left] == [".env"]
+    assert [file.path for file in core.undo(commands=True).left] == [".env"]
     with pytest.raises(CheckpointError, match="may hold secrets"):
         core.undo(".env")
     assert (work / ".env").read_text() == "KEY=s3cr3t\n"
@@ -221,7 +296,7 @@ def test_version_control_dependencies_and_ignored_folders_are_not_covered(work: 
     command = "for d in node_modules build src; do echo after > $d/f; done; git add src .gitignore"
     core = start(work, run(command), "Done.")
     say(core, "go")
-    assert core.undo().changed == ("src/f",)
+    assert core.undo(commands=True).changed == ("src/f",)
     staged = subprocess.run(["git", "ls-files"], cwd=work, capture_output=True, text=True, check=True).stdout
     assert staged.split() == [".gitignore", "src/f"]
     assert (work / "build/f").read_text() == (work / "node_modules/f").read_text() == "after\n"
@@ -242,7 +317,7 @@ def test_undo_never_writes_through_a_link(work: Path, tmp_path: Path) -> None:
     (work / "d").rename(tmp_path / "moved")
     (work / "d").symlink_to(outside)
 
-    undone = core.undo()
+    undone = core.undo(commands=True)
     assert undone.changed == ()
     assert [file.path for file in undone.left] == ["d/deleted", "d/edited", "d/made"]
     assert snapshot(outside) == kept
@@ -258,7 +333,7 @@ def test_hostile_names_and_special_files_do_no_harm(work: Path) -> None:
     core = start(work, run('for f in ./*; do [ -p "$f" ] || echo after > "$f"; done; mkfifo other'), "Done.")
     say(core, "go")
     assert len(core.list_changes()) == len(names)
-    assert core.undo().left == ()
+    assert core.undo(commands=True).left == ()
     assert snapshot(work) == before
     assert (work / "fifo").is_fifo()
 
@@ -271,7 +346,7 @@ def test_a_workspace_with_too_many_files_is_said_once(work: Path, monkeypatch: p
     core = start(work, run("echo y > 1"), write("2", "y"), run("echo y > 3"), "Done.")
     (notice,) = of(say(core, "go"), Notice)
     assert "more than 10 files" in notice.text
-    assert core.undo().changed == ("2",)
+    assert core.undo(commands=True).changed == ("2",)
 
 
 def test_a_large_workspace_is_copied_a_part_at_a_time(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,8 +358,8 @@ def test_a_large_workspace_is_copied_a_part_at_a_time(work: Path, monkeypatch: p
     core = start(work, run("echo after > 00; echo after > 29"), "One.", run("echo after > 01"), "Two.")
     (notice,) = of(say(core, "go", "again"), Notice)
     assert notice.text.startswith("00: cannot be taken back")
-    assert core.undo().changed == ("01",)
-    assert core.undo().changed == ("29",)
+    assert core.undo(commands=True).changed == ("01",)
+    assert core.undo(commands=True).changed == ("29",)
 
 
 def test_old_checkpoints_are_removed(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,10 +370,10 @@ def test_old_checkpoints_are_removed(work: Path, monkeypatch: pytest.MonkeyPatch
     say(core, "one", "two", "three", "four")
     state = Path(os.environ["HOME"], ".local/state/skillshelf/checkpoints")
     assert sorted(path.name for path in state.rglob("*.jsonl")) == ["0003.jsonl", "0004.jsonl"]
-    core.undo()
-    core.undo()
+    core.undo(commands=True)
+    core.undo(commands=True)
     assert (work / "f").read_text() == "1\n"
-    assert [file.reason for file in core.undo().left] == ["not-kept"]
+    assert [file.reason for file in core.undo(commands=True).left] == ["not-kept"]
 
 
 def test_changes_are_listed_with_their_contents(work: Path) -> None:
@@ -316,7 +391,7 @@ def test_without_sessions_there_are_no_checkpoints(work: Path) -> None:
     core = agent(work, run("echo 1 > f"), "Done.")
     say(core, "go")
     with pytest.raises(CheckpointError, match="not saved"):
-        core.undo()
+        core.undo(commands=True)
 
 
 def test_a_folder_that_comes_into_view_is_not_taken_for_new(work: Path) -> None:
@@ -326,7 +401,7 @@ def test_a_folder_that_comes_into_view_is_not_taken_for_new(work: Path) -> None:
     (work / "data/precious").write_text("mine\n")
     core = start(work, run("rm .gitignore; echo x > made"), "Done.")
     say(core, "go")
-    assert core.undo().changed == (".gitignore", "made")
+    assert core.undo(commands=True).changed == (".gitignore", "made")
     assert (work / "data/precious").read_text() == "mine\n"
 
 
@@ -337,7 +412,7 @@ def test_a_folder_that_could_not_be_read_before_is_not_taken_for_new(work: Path)
     (work / "closed").chmod(0)
     core = start(work, run("chmod 755 closed; echo x > made"), "Done.")
     say(core, "go")
-    core.undo()
+    core.undo(commands=True)
     (work / "closed").chmod(0o755)
     assert (work / "closed/precious").read_text() == "mine\n"
     assert not (work / "made").exists()
@@ -403,7 +478,7 @@ def test_undo_restores_every_state_and_redo_brings_it_back(
                 states.append(snapshot(work))
 
         for state in reversed(states[:-1]):
-            assert checkpoints.undo().left == ()
+            assert checkpoints.undo(commands=True).left == ()
             assert snapshot(work) == state
         for state in states[1:]:
             assert checkpoints.redo().left == ()

@@ -470,7 +470,7 @@ class TakeCheckpoint:
 
     def _undo(self, checkpoints: Checkpoints) -> None:
         with suppress(CheckpointError):
-            checkpoints.undo()
+            checkpoints.undo(commands=True)
 
     def _put(self, place: Path, path: str, data: bytes | None) -> None:
         file = place / "work" / path

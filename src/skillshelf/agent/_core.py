@@ -335,13 +335,14 @@ class AgentCore:
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def undo(self, file: str = "") -> Undone:
+    def undo(self, file: str = "", *, commands: bool = False) -> Undone:
         """Take back the files that the last turn changed, or one file that an undo has left.
 
-        A file that is not as the turn left it stays as it is. The model learns of it with the next message. Raises
+        A file that is not as the turn left it stays as it is. So does one that changed while a command ran, unless
+        `commands` is given: the user may have edited it meanwhile. The model learns of it with the next message. Raises
         CheckpointError.
         """
-        return self._restore_files(lambda kept: kept.undo_file(file) if file else kept.undo())
+        return self._restore_files(lambda kept: kept.undo_file(file) if file else kept.undo(commands=commands))
 
     def redo(self) -> Undone:
         """Bring back the turn that was taken back last. Raises CheckpointError."""

@@ -26,6 +26,7 @@ from skillshelf.repl._views import (
     show_why_not,
     view_changes,
     view_context,
+    view_doubtful,
     view_help,
     view_policy,
     view_servers,
@@ -256,9 +257,21 @@ def _choose_model(face: ChatFace, name: str) -> None:
 
 
 async def _undo(face: ChatFace, file: str) -> None:
+    file = file.strip()
+    commands = not file and await _ask_about_commands(face)
     with face.waiting("files are brought back"):
-        undone = await asyncio.to_thread(face.core.undo, file.strip())
+        undone = await asyncio.to_thread(face.core.undo, file, commands=commands)
     face.print(*view_undone(undone, "Took back"))
+
+
+async def _ask_about_commands(face: ChatFace) -> bool:
+    """Ask whether to take back what changed while a command ran: only the user knows if it is their own edit."""
+    changes = await asyncio.to_thread(face.core.list_changes)
+    paths = [change.path for change in changes if change.in_command]
+    if not paths:
+        return False
+    face.print(*view_doubtful(paths))
+    return await face.confirm("Take these back too?")
 
 
 async def _redo(face: ChatFace, _: str) -> None:

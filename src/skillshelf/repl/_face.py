@@ -43,6 +43,9 @@ class ChatFace(Protocol):
     async def review(self) -> None:
         """Let the user decide about skills that are not trusted yet."""
 
+    async def confirm(self, question: str) -> bool:
+        """Return True if the user agrees; False if there is nobody to ask."""
+
     async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
         """Let the user choose a session, and return its id; None if they choose none, or cannot."""
 

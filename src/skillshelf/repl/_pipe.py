@@ -93,6 +93,9 @@ class Pipe:
     async def review(self) -> None:
         raise SkillError("A review needs a terminal to ask in. Run `skillshelf trust` in one.")
 
+    async def confirm(self, question: str) -> bool:
+        return False
+
     async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
         """Print the sessions: there is no terminal to choose in."""
         self.print(view_sessions(sessions))

@@ -169,6 +169,15 @@ class Terminal:
         async with self.questions.lock:
             await self._reviewer.review()
 
+    async def confirm(self, question: str) -> bool:
+        async with self.questions.lock:
+            answers = {"y": "yes", "n": "no"}
+            answer = await self._keyboard.ask(f"{question} [y]es [n]o", answers, "no", stopped="stop")
+            if answer == "stop":
+                raise asyncio.CancelledError
+            self.print(Text(answer, "dim"))
+        return answer == "yes"
+
     async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
         for session in sessions:
             if session.problem:  # the list has only those that can be opened

@@ -321,21 +321,32 @@ def view_undone(undone: Undone, action: str) -> Sequence[RenderableType]:
     """Return what an undo or a redo did. `action` says it in words: `Took back`."""
     message = truncate_cells(clean_line(undone.message), _MAX_MESSAGE_CELLS)
     lines: list[RenderableType] = [f'{action} "{message}": {count_noun(len(undone.changed), "path")}.']
-    lines += [Text(f"  {show_path(path)}", "dim") for path in undone.changed[:_MAX_LISTED]]
-    if len(undone.changed) > _MAX_LISTED:
-        lines.append(Text(f"  … and {len(undone.changed) - _MAX_LISTED:,} more", "dim"))
+    lines += _list_lines([show_path(path) for path in undone.changed], "dim")
     if undone.left:
         lines.append(Text("Left as they are:", "yellow"))
-        lines += [Text(f"  {_explain_left(file)}", "yellow") for file in undone.left[:_MAX_LISTED]]
-    if len(undone.left) > _MAX_LISTED:
-        lines.append(Text(f"  … and {len(undone.left) - _MAX_LISTED:,} more", "yellow"))
+        lines += _list_lines([_explain_left(file) for file in undone.left], "yellow")
     return lines
+
+
+def view_doubtful(paths: Sequence[str]) -> Sequence[RenderableType]:
+    """Return the paths of which nobody can tell who changed them."""
+    title = Text("These changed while a command ran, by the command or by you:", "yellow")
+    return [title, *_list_lines([show_path(path) for path in paths], "yellow")]
+
+
+def _list_lines(lines: Sequence[str], style: str) -> Iterator[Text]:
+    for line in lines[:_MAX_LISTED]:
+        yield Text(f"  {line}", style)
+    if len(lines) > _MAX_LISTED:
+        yield Text(f"  … and {len(lines) - _MAX_LISTED:,} more", style)
 
 
 def _explain_left(file: LeftFile) -> str:
     path = show_path(file.path)
     if file.reason == "changed":
         return f"{path}: it was changed since. /undo {path} takes it back anyway, and /redo brings your version back."
+    if file.reason == "command":
+        return f"{path}: it changed while a command ran, maybe by you. /undo {path} takes it back anyway."
     if file.reason == "not-kept":
         return f"{path}: its content was not kept (too large, secret, or its checkpoint is too old)."
     return f"{path}: {clean_line(file.problem)}."

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skillshelf.agent.checkpoints import _limits
 from skillshelf.agent.checkpoints._base import BaseCopy, ObservedChange
@@ -54,6 +54,8 @@ class ChangedFile:
     new: bytes | None
     is_current: bool = True
     """False if the user changed it since. Then `after` and `new` are the file as it is now."""
+    in_command: bool = False
+    """True if it changed while a command ran: by the command, or by the user at the same time."""
 
 
 class Checkpoints:
@@ -118,7 +120,7 @@ class Checkpoints:
                         continue
                     after = look_at(self._access.root, parts[:depth]).state
                     if after != change.after:
-                        changes.append(FileChange(path=change.path, before=change.before, after=after))
+                        changes.append(change.model_copy(update={"after": after}))
                 if changes:
                     turn.add_changes(changes)
             except OSError as error:
@@ -162,7 +164,7 @@ class Checkpoints:
                 return
             try:
                 observed = self._base.observe(sweep(self._access))
-                self._record(turn, self._list_steps(observed))
+                self._record(turn, self._list_steps(observed), in_command=True)
                 self._note_base_problem()
             except TooManyFiles:
                 self._is_swept = False
@@ -199,16 +201,19 @@ class Checkpoints:
             data = self._base.read(change.before.digest) if change.before.digest else b""
             yield _Step(change.path, change.before, change.after.state, data or b"")
 
-    def _record(self, turn: TurnFiles, steps: Iterable[_Step]) -> None:
+    def _record(self, turn: TurnFiles, steps: Iterable[_Step], *, in_command: bool = False) -> None:
         """Add steps to the turn, joined with its earlier ones. Raises OSError."""
         batch = _Batch(turn)
         for step in steps:
             earlier = turn.record.changes.get(step.path)
-            before = step.before
-            if earlier is not None and earlier.after in (step.before, step.after):
-                before = earlier.before
+            change = FileChange(path=step.path, before=step.before, after=step.after, in_command=in_command)
+            if earlier is not None and (earlier.before, earlier.after) == (step.before, step.after):
+                change = earlier  # written by a file tool at the same time as a command ran
+            elif earlier is not None and earlier.after in (step.before, step.after):
+                change.before = earlier.before
+                change.in_command = in_command or earlier.in_command
             # Otherwise the user has changed the file in between: only what the agent did after that is taken back.
-            batch.add(FileChange(path=step.path, before=before, after=step.after), Look(step.before, step.data))
+            batch.add(change, Look(step.before, step.data))
         batch.write()
 
     def _note(self, problem: str) -> None:
@@ -224,10 +229,11 @@ class Checkpoints:
 
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
-    def undo(self) -> Undone:
+    def undo(self, *, commands: bool = False) -> Undone:
         """Take back the last turn that changed files and was not taken back. Raises CheckpointError.
 
-        A file that is not as the turn left it stays as it is.
+        A file that is not as the turn left it stays as it is, and so does one that changed while a command ran, unless
+        `commands` is given: the user may have edited it.
         """
         with self._lock:
             turn = self._find_last()
@@ -235,11 +241,14 @@ class Checkpoints:
                 raise CheckpointError("There is nothing to take back: no turn of this session has changed a file.")
             changes = turn.record.effective_changes
             self._keep_current(turn, changes)
-            items = [Restoration(change.path, change.before, change.after) for change in changes]
+            items = [
+                Restoration(change.path, change.before, change.after, is_doubtful=change.in_command and not commands)
+                for change in changes
+            ]
             return self._restore(turn, items, is_undone=True)
 
     def undo_file(self, path: str) -> Undone:
-        """Take back one file that an undo has left, because the user had changed it.
+        """Take back one file that an undo has left because the user changed it, or may have.
 
         The user's version is kept, and `redo` brings it back. Raises CheckpointError, or FileAccessError for a path
         outside the workspace.
@@ -290,7 +299,8 @@ class Checkpoints:
             for turn in turns:
                 for path, change in turn.record.changes.items():
                     first = joined.get(path, change)
-                    joined[path] = FileChange(path=path, before=first.before, after=change.after)
+                    in_command = first.in_command or change.in_command
+                    joined[path] = change.model_copy(update={"before": first.before, "in_command": in_command})
             return [self._describe(joined[path]) for path in sorted(joined) if not is_same(joined[path])]
 
     def take_note(self) -> str:
@@ -336,7 +346,7 @@ class Checkpoints:
                 current = look_at(self._access.root, change.path.split("/"))
                 after = current.state if replace_after else change.after
                 if current.state == after and current.state != change.before:
-                    batch.add(FileChange(path=change.path, before=change.before, after=after), current)
+                    batch.add(change.model_copy(update={"after": after}), current)
             batch.write()
         except OSError as error:
             raise CheckpointError(
@@ -382,14 +392,14 @@ class Checkpoints:
         current = Look(BLOCKED_STATE)
         with suppress(OSError):
             current = look_at(self._access.root, change.path.split("/"))
+        new = current.data if current.state.digest else None
+        changed = ChangedFile(change.path, change.before, change.after, old, new, in_command=change.in_command)
         if current.state == change.after:
-            new = current.data if current.state.digest else None
-            return ChangedFile(change.path, change.before, change.after, old, new)
+            return changed
         kept = self._read(change.after.digest) if change.after.digest else None
         if kept is not None:
-            return ChangedFile(change.path, change.before, change.after, old, kept)
-        new = current.data if current.state.digest else None
-        return ChangedFile(change.path, change.before, current.state, old, new, is_current=False)
+            return replace(changed, new=kept)
+        return replace(changed, after=current.state, is_current=False)
 
 
 class _Batch:

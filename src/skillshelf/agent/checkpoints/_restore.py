@@ -24,7 +24,7 @@ from skillshelf.files import (
     set_mode_below,
 )
 
-LeftReason = Literal["changed", "not-kept", "failed"]
+LeftReason = Literal["changed", "command", "not-kept", "failed"]
 
 
 class Restoration(NamedTuple):
@@ -34,6 +34,8 @@ class Restoration(NamedTuple):
     target: PathState
     expected: PathState | None
     """None if whatever is there may be replaced."""
+    is_doubtful: bool = False
+    """True if the change may be the user's. Then the path is left, unless it is in the target state already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class LeftFile:
 
     path: str
     reason: LeftReason
-    """`changed`: it is not as the turn left it. `not-kept`: the earlier content is missing. `failed`: see `problem`."""
+    """`changed`: it is not as the turn left it. `command`: it changed while a command ran, perhaps by the user.
+    `not-kept`: the earlier content is missing. `failed`: see `problem`."""
     problem: str = ""
 
 
@@ -79,6 +82,8 @@ def _restore(root: str, item: Restoration, read_content: Callable[[str], bytes |
             return RestoredPath(item.path)
         if item.expected is not None and not _matches(root, parts, current, item.expected):
             return _leave(item, "changed")
+        if item.is_doubtful:
+            return _leave(item, "command")
 
         data = b""
         if item.target.has_content:

@@ -37,11 +37,13 @@ _TURN_NAME = re.compile(r"(\d{4,9})\.jsonl")
 
 
 class FileChange(BaseModel):
-    """What a turn did to one path."""
+    """What changed at one path in a turn."""
 
     path: str
     before: PathState
     after: PathState
+    in_command: bool = False
+    """True if it changed while a command ran. Nobody can tell whether the command did it, or the user meanwhile."""
 
 
 class _Place(BaseModel):
