@@ -30,10 +30,10 @@ server = MCPServer("test")
 
 @server.tool()
 def add(left: int, right: int) -> str:
-    """Add two numbers. The server that `garbles` sends half of an answer."""
-    if kind == "garbles":
-        os.write(real_output, b'{"jsonrpc": "2.0", "id": 3, "result": {tru\n')
-        time.sleep(600)
+    """Add two numbers. The server that `prints` writes a line of its own first, which may be repeated."""
+    if kind == "prints":
+        line, times = sys.argv[2:]
+        os.write(real_output, bytes.fromhex(line) * int(times) + b"\n")
     return str(left + right)
 
 
@@ -50,9 +50,9 @@ def fail() -> str:
 
 
 @server.tool()
-def large() -> str:
+def large(text: str = "x") -> str:
     """Return more than a model should get."""
-    return "x" * 200_000
+    return text * 200_000
 
 
 @server.tool(structured_output=False)

@@ -1,6 +1,7 @@
 """A server that is a program: started in a process group of its own, spoken to in lines, and always ended."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -13,18 +14,20 @@ from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import types
 from mcp.shared.message import SessionMessage
+from pydantic_core import from_json
 
 from skillshelf.agent.scripts import CleanPath
 from skillshelf.agent.servers import _guard
+from skillshelf.agent.servers._limits import MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.processes import signal_group
 
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-_MAX_LINE = 32 * 1024 * 1024
 _MAX_ERRORS = 2_000
 _SECONDS_TO_EXIT = 2.0
 _SECONDS_AFTER_TERM = 1.0
+_MESSAGE_START = re.compile(rb'\s*(?:\[\s*)?\{\s*"(?:jsonrpc|id|method|params|result|error)"')
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -39,8 +42,10 @@ class ServerProgram:
         self._workspace = workspace
         self._programs = CleanPath(root)
         self._errors = b""
+        self._unanswered: set[types.RequestId] = set()
         self.ended = anyio.Event()
-        """Set when the program has closed its output, or sent a line that is damaged or too long."""
+        """Set when the program has closed its output, or sent a line that is too long."""
+        self.end_reason = "it ended"
 
     @property
     def last_error(self) -> str:
@@ -105,22 +110,47 @@ class ServerProgram:
                     *lines, rest = bytes(data).split(b"\n")
                     for line in lines:
                         buffer += line
-                        if not await _deliver(bytes(buffer), to_session):
-                            return
+                        await self._deliver(bytes(buffer), to_session)
                         buffer.clear()
                     buffer += rest
-                    if len(buffer) > _MAX_LINE:
+                    if len(buffer) > MAX_MESSAGE:
+                        self.end_reason = f"it sent {TOO_LONG}"
+                        await self._fail_calls(TOO_LONG, to_session)
                         return
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             pass
         finally:
             self.ended.set()
 
+    async def _deliver(self, line: bytes, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        """Deliver a message. A damaged one fails all calls: which of them it answers is not known."""
+        if has_too_many_values(line):
+            await self._fail_calls(TOO_MANY_VALUES, to_session)
+            return
+        try:
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if _is_damaged(line):
+                await self._fail_calls("not a valid message", to_session)
+            return
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+            self._unanswered.discard(message.id)
+        await to_session.send(SessionMessage(message))
+
+    async def _fail_calls(self, reason: str, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+        unanswered = self._unanswered
+        self._unanswered = set()
+        error = types.ErrorData(code=types.PARSE_ERROR, message=reason)
+        for request in unanswered:
+            await to_session.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=request, error=error)))
+
     async def _write(self, process: Process, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
         assert process.stdin is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             async with from_session:
                 async for message in from_session:
+                    if isinstance(message.message, types.JSONRPCRequest):
+                        self._unanswered.add(message.message.id)
                     line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(line.encode() + b"\n")
 
@@ -132,14 +162,14 @@ class ServerProgram:
                 self._errors = (self._errors + data)[-_MAX_ERRORS:]
 
 
-async def _deliver(line: bytes, to_session: MemoryObjectSendStream[SessionMessage | Exception]) -> bool:
-    """Deliver a line if it is a message. Return False for a damaged one, whose call would wait in vain."""
+def _is_damaged(line: bytes) -> bool:
+    """Decide whether a line that is not a valid message was meant as one, and not as a log."""
     try:
-        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:  # otherwise, the program prints something on the way
-        return not line.lstrip().startswith(b'{"jsonrpc"')
-    await to_session.send(SessionMessage(message))
-    return True
+        value = from_json(line)
+    except ValueError:  # not `[INFO] …` or `{ port: 80 }`
+        return _MESSAGE_START.match(line) is not None
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, dict) and ("jsonrpc" in item or "id" in item) for item in items)
 
 
 @contextmanager

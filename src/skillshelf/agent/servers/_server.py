@@ -15,10 +15,12 @@ from typing import Any, Literal
 import httpx2
 from mcp import Client, MCPError, types
 from mcp.client.streamable_http import streamable_http_client
+from pydantic import ValidationError
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.filetools import sniff_media_type
+from skillshelf.agent.servers._limits import MAX_TOOL_LIST, limit_response
 from skillshelf.agent.servers._program import ServerProgram
 from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
@@ -37,7 +39,6 @@ _MAX_SCHEMA_TEXT = 400
 _MAX_DEPTH = 16
 _OTHER_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 _ANY_ARGUMENTS: dict[str, Any] = {"type": "object"}
-_MAX_PAGES = 20
 _MAX_RESULT = 50_000
 _MAX_PARTS = 100
 _SOUNDS = ("audio/mpeg", "audio/wav")
@@ -95,8 +96,11 @@ class ToolServer:
                 self._client = client
                 self.state = "ready"
                 self.settled.set()
-                await (program.ended if program is not None else asyncio.Event()).wait()
-                self._fail("it ended", program)
+                if program is None:
+                    await asyncio.Event().wait()
+                else:
+                    await program.ended.wait()
+                    self._fail(program.end_reason, program)
         except asyncio.CancelledError:
             self.state = "stopped"
             raise
@@ -105,7 +109,9 @@ class ToolServer:
         except (SettingsError, OSError) as error:
             self._fail(str(error).rstrip("."), program)
         except Exception as error:  # whatever the SDK raises for what a server does; the agent goes on without it
-            self._fail(self._describe(error), program)
+            cause = _unwrap(error)
+            reason = self._describe(cause)
+            self._fail(f"it sent a damaged reply ({reason})" if _is_damage(cause) else reason, program)
         finally:
             self._client = None
             self.tools = {}
@@ -120,28 +126,37 @@ class ToolServer:
         )
 
     def _describe(self, error: BaseException) -> str:
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+        if isinstance(error, ValidationError):  # its own text has lines about each of up to 100,000 values
+            return f"{count_noun(error.error_count(), 'error')} in {error.title}"
         return self._make_safe(str(error)) or type(error).__name__
 
     def _make_safe(self, text: str) -> str:
         """Return a text of the server or the SDK for a message: one line, without keys and control characters."""
-        return truncate(clean_line(hide_values(text, self.settings.list_secrets())), _MAX_PROBLEM)
+        hidden = hide_values(text, self.settings.list_secrets())[: 10 * _MAX_PROBLEM]
+        return truncate(clean_line(hidden), _MAX_PROBLEM)
 
     async def _open_http(self, stack: AsyncExitStack) -> Any:
         timeout = httpx2.Timeout(30, read=self.settings.call_seconds + 30)
-        http = httpx2.AsyncClient(headers=self.settings.expand_headers(), timeout=timeout)
+        http = httpx2.AsyncClient(
+            headers={"Accept-Encoding": "identity", **self.settings.expand_headers()},
+            timeout=timeout,
+            event_hooks={"response": [limit_response]},
+        )
         await stack.enter_async_context(http)
         return streamable_http_client(self.settings.url, http_client=http)
 
     async def _list_tools(self, client: Client) -> dict[str, ServerTool]:
         found: list[types.Tool] = []
+        size = 0
         cursor: str | None = None
-        for _ in range(_MAX_PAGES):
+        while True:
             page = await client.list_tools(cursor=cursor)
+            size += len(page.model_dump_json())
+            if size > MAX_TOOL_LIST:
+                raise ValueError(f"its tool list is over {MAX_TOOL_LIST // 1024**2} MiB")
             found += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) > _MAX_TOOLS:
+            if cursor is None:
                 break
 
         wanted = self.settings.tools
@@ -173,20 +188,35 @@ class ToolServer:
                 f"The MCP server {self.name} did not answer within {self.settings.call_seconds:g} seconds. The call "
                 "may still have had an effect."
             ) from None
-        except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
-                raise ToolFailed(
-                    f"The MCP server {self.name} ended the connection during the call. The call may still have had an "
-                    "effect."
-                ) from error
-            raise ToolFailed(f"The MCP server {self.name} answered with an error: {self._describe(error)}") from error
-        except Exception as error:  # the connection broke: the SDK has many words for that
-            raise ToolFailed(f"The connection to the MCP server {self.name} broke: {self._describe(error)}") from error
+        except Exception as error:  # the SDK has many classes for what servers and connections do
+            cause = _unwrap(error)
+            reason = self._describe(cause)
+            effect = "The call may still have had an effect."
+            if _is_damage(cause):
+                text = f"The MCP server {self.name} sent a damaged reply ({reason}). {effect}"
+            elif isinstance(cause, MCPError) and cause.code == types.CONNECTION_CLOSED:
+                text = f"The MCP server {self.name} ended the connection during the call ({reason}). {effect}"
+            elif isinstance(cause, MCPError):
+                text = f"The MCP server {self.name} answered with an error: {reason}"
+            else:
+                text = f"The connection to the MCP server {self.name} broke: {reason}"
+            raise ToolFailed(text) from error
 
         parts = _read_parts(result)
         if result.is_error:
             raise ToolFailed("\n\n".join(part for part in parts if isinstance(part, str)) or "The tool failed.")
         return parts[0] if len(parts) == 1 else parts
+
+
+def _unwrap(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_damage(error: BaseException) -> bool:
+    """Decide whether an error is about a reply that cannot be understood, or that is over a limit."""
+    return isinstance(error, ValidationError) or (isinstance(error, MCPError) and error.code == types.PARSE_ERROR)
 
 
 def _read_parts(result: types.CallToolResult) -> list[str | BinaryContent]:
@@ -226,8 +256,11 @@ def _read_media(block: types.ImageContent | types.AudioContent, room: int) -> Bi
 
     They refuse every request with another one in it, and the conversation would keep it.
     """
-    data = _decode(block.data)
-    if data is None or len(data) > room:
+    try:
+        data = base64.b64decode(block.data, validate=True)
+    except ValueError:
+        return None
+    if len(data) > room:
         return None
     if isinstance(block, types.ImageContent):
         media_type = sniff_media_type(data)
@@ -243,15 +276,6 @@ def _text_of(block: Any) -> str:
     if isinstance(block, types.EmbeddedResource):
         return str(getattr(block.resource, "text", f"[Resource: {block.resource.uri}]"))
     return f"[{type(block).__name__}]"
-
-
-def _decode(data: str) -> bytes | None:
-    if len(data) > 2 * MAX_MEDIA:
-        return None
-    try:
-        return base64.b64decode(data, validate=True)
-    except ValueError:
-        return None
 
 
 # -- tools, made fit for a prompt: names that cannot collide, and bounded, visible text -------------------------------
