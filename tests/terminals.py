@@ -13,6 +13,9 @@ from pathlib import Path
 
 _READ_CALL = {"x86_64": "0", "aarch64": "63"}
 
+PAGER = {"MANPAGER": "", "PAGER": "cat; printf '(end)'; read -r line < /dev/tty"}
+"""A pager that shows everything at once, and is closed with Enter."""
+
 
 def start_on_terminal(
     command: Sequence[str], environment: Mapping[str, str], *, cwd: Path, columns: int = 100, rows: int = 40

@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script, tool
+from terminals import PAGER
 
 from skillshelf.agent import can_confine
 
@@ -84,7 +85,7 @@ def test_a_write_without_a_question_shows_its_diff(tmp_path: Path) -> None:
         tool("write_file", path="new.txt", content=new_file),
         "Done.",
     )
-    terminal = OnTerminal("--model", model, "--policy", "auto-edit", cwd=tmp_path)
+    terminal = OnTerminal("--model", model, "--policy", "auto-edit", cwd=tmp_path, rows=60, env=PAGER)
     terminal.see_idle()
     terminal.send("go\r")
     terminal.see("Done.")
@@ -96,8 +97,8 @@ def test_a_write_without_a_question_shows_its_diff(tmp_path: Path) -> None:
     assert "+line 20" not in screen
     assert "  │ +line 39\n" in screen
     terminal.send("\x0f")
-    assert "+line 20" in terminal.see("(2 of 2) write_file new.txt")
-    terminal.send("q")
+    assert "+line 20" in terminal.see("(end)")
+    terminal.send("\r")
     leave(terminal)
 
 

@@ -14,6 +14,7 @@ from chats import OnTerminal, chat, script, tool
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+from terminals import PAGER
 
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import SessionInfo
@@ -241,7 +242,11 @@ def test_a_long_command_is_shortened_and_shown_whole_on_request(tmp_path: Path) 
     """Its beginning and end stand above the question, which says what a command can do."""
     command = "\n".join(f": line {at}" for at in range(60))
     terminal = OnTerminal(
-        "--model", script(tmp_path, tool("run_command", command=command), "Ran."), "--no-sandbox", cwd=tmp_path
+        "--model",
+        script(tmp_path, tool("run_command", command=command), "Ran."),
+        "--no-sandbox",
+        cwd=tmp_path,
+        env=PAGER,
     )
     terminal.expect("›")
     terminal.send("go\r")
@@ -252,8 +257,8 @@ def test_a_long_command_is_shortened_and_shown_whole_on_request(tmp_path: Path) 
     terminal.expect("[v]iew all of it [a]lways")
     terminal.send("v")
     terminal.expect("line 30")
-    terminal.expect("q close")
-    terminal.send("q")
+    terminal.expect("(end)")
+    terminal.send("\r")
     terminal.expect("Allow run_command?")
     terminal.send("a")
     terminal.expect("Ran.")

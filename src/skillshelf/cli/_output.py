@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean, clean_line, to_json
+from skillshelf.text import clean, to_json
 from skillshelf.workspace import relative, workspace_around
 
 if TYPE_CHECKING:
@@ -63,15 +63,14 @@ class Output:
 
         self.console.print(Cleaned(renderable))
 
-    def print_paged(self, whole: "RenderableType", short: "RenderableType", title: str) -> None:
-        """Show a rich object on a terminal: page by page if it is long, with the short form left on the screen."""
-        from skillshelf.rendering import Cleaned, LongText, can_page, fits_screen, show_pages
+    def print_paged(self, whole: "RenderableType", short: "RenderableType") -> None:
+        """Show a rich object on a terminal: in a pager if it is long, with the short form left on the screen."""
+        from skillshelf.rendering import fits_screen, show_in_pager
 
-        content = Cleaned(whole)
-        if fits_screen(self.console, content) or not can_page():
-            self.console.print(content)
+        if fits_screen(self.console, whole):
+            self.print_rich(whole)
             return
-        show_pages(self.console, [LongText(clean_line(title), content)])
+        show_in_pager(self.console, whole)
         self.print_rich(short)
 
     def print_json(self, value: Any) -> None:

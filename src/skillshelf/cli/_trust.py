@@ -228,7 +228,7 @@ class _TerminalReview:
 
         lines = review_lines(skill, whole=whole)
         self._out.print()
-        self._out.print_paged(ReviewPage(lines), ReviewPage(shorten_review(lines)), skill.name)
+        self._out.print_paged(ReviewPage(lines), ReviewPage(shorten_review(lines)))
         self._out.print()
 
     def approve(self, skill: "Pending") -> None:

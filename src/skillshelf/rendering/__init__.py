@@ -3,22 +3,12 @@
 from typing import TYPE_CHECKING
 
 from skillshelf._lazy import export_lazily
-from skillshelf.rendering._output import Cleaned, ReviewPage, truncate_cells
-from skillshelf.rendering._pager import LongText, can_page, fits_screen, show_pages
+from skillshelf.rendering._output import Cleaned, ReviewPage, fits_screen, show_in_pager, truncate_cells
 
 if TYPE_CHECKING:
     from skillshelf.rendering._markdown import markdown
 
-__all__ = [
-    "Cleaned",
-    "LongText",
-    "ReviewPage",
-    "can_page",
-    "fits_screen",
-    "markdown",
-    "show_pages",
-    "truncate_cells",
-]
+__all__ = ["Cleaned", "ReviewPage", "fits_screen", "markdown", "show_in_pager", "truncate_cells"]
 
 # Markdown brings a parser and the lexers of many languages, which a line of output must not wait for.
 __getattr__ = export_lazily(__name__, {"_markdown": ["markdown"]})

@@ -1,7 +1,8 @@
-"""What goes to a terminal: cleaned, truncated to its cells, and the page of a review in colours."""
+"""What goes to a terminal: cleaned, truncated to its cells, in a pager, and the page of a review in colours."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,22 @@ def truncate_cells(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - 1)).rstrip() + "…"
+
+
+_QUESTION_ROWS = 6
+
+
+def fits_screen(console: Console, content: RenderableType) -> bool:
+    """Return True if a text and a question below it fit on the screen."""
+    rows = console.render_lines(content, console.options.update(height=None), pad=False)
+    return len(rows) <= console.height - _QUESTION_ROWS
+
+
+def show_in_pager(console: Console, content: RenderableType) -> None:
+    """Show a long text in PAGER, less or more, until the user closes it. If there is none of them, print it."""
+    os.environ.setdefault("LESS", "-R")  # otherwise less shows the codes of colours
+    with console.pager(styles=True):
+        console.print(Cleaned(content))
 
 
 _STYLES = {

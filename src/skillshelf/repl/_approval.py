@@ -120,9 +120,8 @@ class Questions:
             if answer != "view":
                 return answer
 
-            everything = Group(*(content for content, _ in parts))
-            if await self._keyboard.show_pages(console, everything, clean_line(approval.tool)):
-                is_all_seen = True
+            await self._keyboard.show_in_pager(console, Group(*(content for content, _ in parts)))
+            is_all_seen = True
 
     async def _ask_for_key(self, approval: Approval, choices: Sequence[_Choice]) -> str:
         """Return the answer of the key that is pressed, and leave its words on the screen."""

@@ -247,6 +247,11 @@ class Footer:
 
         asyncio.get_running_loop().call_later(_HINT_SECONDS, remove)
 
+    @property
+    def is_suspended(self) -> bool:
+        """True while another program has the terminal."""
+        return self._renderer.is_suspended
+
     def take_terminal_back(self) -> None:
         """Set the terminal up again after the process was stopped and another one had it."""
         if self._is_own_stop:

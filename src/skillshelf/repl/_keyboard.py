@@ -5,9 +5,8 @@ import os
 import re
 import select
 import termios
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from shutil import get_terminal_size
@@ -23,7 +22,7 @@ from prompt_toolkit.keys import Keys
 from rich.console import Console, RenderableType
 
 from skillshelf.files import make_private_folders, state_home
-from skillshelf.rendering import LongText, can_page, show_pages
+from skillshelf.rendering import Cleaned, show_in_pager
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
 _MAX_TYPEAHEAD = 64 * 1024
@@ -128,22 +127,13 @@ class Keyboard:
                 except EOFError:
                     return ""
 
-    async def show_pages(self, console: Console, content: RenderableType, title: str) -> bool:
-        """Show a long text page by page. Return True if its end was on the screen."""
-        async with self._turn:
-            return await self.show_texts(console, [LongText(title, content)])
-
-    async def show_texts(self, console: Console, texts: Sequence[LongText]) -> bool:
-        """Show texts page by page, the last one first, also over a question. Return True if an end was seen."""
-        if self._is_closed or self.screen is None or not can_page():
-            console.print(texts[-1].content)
-            return True
-        stop = threading.Event()
+    async def show_in_pager(self, console: Console, content: RenderableType) -> None:
+        """Show a long text in the user's pager, also over a question."""
+        if self._is_closed or self.screen is None:
+            console.print(Cleaned(content))
+            return
         async with self.screen.suspended():
-            try:
-                return await asyncio.to_thread(show_pages, console, texts, stop)
-            finally:
-                stop.set()  # the thread would wait for a key even if the chat has ended
+            await asyncio.to_thread(show_in_pager, console, content)
 
     def close(self) -> None:
         """Answer this question and all later ones with what they take for no answer: there are no more keys."""

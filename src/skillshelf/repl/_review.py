@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -26,12 +25,6 @@ _MAX_NAMES = 10
 _COUNT_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class _LongPage:
-    title: str
-    content: ReviewPage
-
-
 class Reviewer:
     """Asks about pending skills, and announces each version of a skill only once."""
 
@@ -42,7 +35,7 @@ class Reviewer:
         self._announced: set[tuple[str, str]] = set()
         self._approved: list[str] = []
         """The names of what was approved in the review in progress."""
-        self._long_page: _LongPage | None = None
+        self._long_page: ReviewPage | None = None
         """A page that is too long for the screen, to be read before the next question."""
         self._pending_count = 0
         self._counted_at = 0.0
@@ -103,7 +96,7 @@ class Reviewer:
 
     async def _ask(self, question: ReviewQuestion) -> str:
         if self._long_page:
-            await self._keyboard.show_pages(self._console, self._long_page.content, self._long_page.title)
+            await self._keyboard.show_in_pager(self._console, self._long_page)
             self._long_page = None
         answer = await self._keyboard.ask(question.text, question.answers, "no", stopped="quit")
         self._console.print(Text(answer, "dim"))
@@ -121,7 +114,7 @@ class Reviewer:
             return
         self._console.print(ReviewPage(shorten_review(lines)))
         if not skill.blocked:
-            self._long_page = _LongPage(clean_line(skill.name), page)
+            self._long_page = page
 
     def approve(self, skill: Pending) -> None:
         self._core.skills.approve([skill])

@@ -58,7 +58,7 @@ _MAX_OUTPUT_ROWS = 5
 """Lines that are shown of a running command and of one that failed."""
 _MAX_DIFF_LINES = 12
 """Lines that are shown of a change that the user was not asked about."""
-_MAX_RESULTS = 200
+_MAX_RESULTS = 20
 _MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you"}
 
@@ -74,9 +74,10 @@ class Result:
 
     @property
     def content(self) -> RenderableType:
-        """All of it, for a page."""
+        """All of it, for a pager."""
+        title = Line(clean_line(self.title), "bold")
         text = Line(clean(self.text))
-        return Group(text, Diff(clean(self.diff))) if self.diff else text
+        return Group(title, text, Diff(clean(self.diff)), "") if self.diff else Group(title, text, "")
 
 
 class Screen:

@@ -109,8 +109,8 @@ class TerminalChat:
             self._close(128 + signal.SIGHUP)
 
     def _interrupt(self) -> None:
-        """Stop the command or message that is running."""
-        if self._terminal:
+        """Stop the command or message that is running, unless the user's pager or editor has the terminal."""
+        if self._terminal and not self._footer.is_suspended:
             self._terminal.interrupt()
 
     def _close(self, exit_code: int) -> None:

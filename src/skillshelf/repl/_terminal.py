@@ -5,14 +5,13 @@ import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from skillshelf.agent import AgentCore, Attachment, Settings
 from skillshelf.agent.events import Event
 from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.rendering import LongText
 from skillshelf.repl._approval import Questions
 from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf.repl._face import clean_output, describe_attachments
@@ -213,8 +212,8 @@ class Terminal:
         self.footer.redraw()
 
     async def _view_results(self) -> None:
-        texts = [LongText(clean_line(result.title), result.content) for result in self.screen.results]
-        await self._keyboard.show_texts(self.console, texts)
+        newest_first = [result.content for result in reversed(self.screen.results)]
+        await self._keyboard.show_in_pager(self.console, Group(*newest_first))
 
     def _greet(self) -> None:
         model = self.core.model
