@@ -108,7 +108,7 @@ def test_scripted_trials_cost_nothing_whatever_the_price(tmp_path: Path) -> None
     assert [cost for case, cost in costs.items() if case == "pdf/s"] == [None]
     assert "; 90 tokens, $0.12 with the baseline; 1 of 1 scripted case passed" in child.said()
     [record] = read_history(str(tmp_path / "report")).records
-    assert (round(record.spent.cost, 6), record.spent.unpriced) == (0.12, 0)
+    assert (round(record.summary.total.spent.cost, 6), record.summary.total.spent.unpriced) == (0.12, 0)
 
 
 def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> None:

@@ -410,22 +410,20 @@ def test_every_number_leads_to_the_trials_behind_it(tmp_path: Path) -> None:
         for versus in group.versus:
             expected[link_gain(group.name, versus.base)] = sum(pair.base[1] + pair.new[1] for pair in versus.pairs)
     total = summary.total.arms["with"].counts
-    expected[link_trials(live=True, arms=("with",), statuses=("missed",))] = total.missed
-    expected[link_trials(live=True, arms=("with",), statuses=("error",))] = total.errors
+    expected[link_trials(live=True, arm="with", status="missed")] = total.missed
+    expected[link_trials(live=True, arm="with", status="error")] = total.errors
     for number, fault in enumerate(summary.faults, 1):
-        expected[link_trials(statuses=("error",), fault=number)] = fault.times
+        expected[link_trials(status="error", fault=number)] = fault.times
     expected[link_trials(live=False)] = 1
     confusion = summary.confusion
     assert confusion
     for (row, column), times in confusion.counts.items():
-        cell = link_trials(
-            skill=row.skill, trigger=row.should, loaded=column, live=True, arms=("with",), statuses=COUNTED
-        )
+        cell = link_trials(skill=row.skill, trigger=row.should, loaded=column, live=True, arm="with", status=COUNTED)
         expected[cell] = times
     pdf = next(group.trigger for group in summary.skills if group.trigger)
-    precision = link_trials(about="pdf", loaded="pdf", live=True, arms=("with",), statuses=COUNTED)
+    precision = link_trials(about="pdf", loaded="pdf", live=True, arm="with", status=COUNTED)
     expected[precision] = pdf.precision.total
-    expected[link_trials(skill="pdf", trigger=True, live=True, arms=("with",), statuses=COUNTED)] = pdf.recall.total
+    expected[link_trials(skill="pdf", trigger=True, live=True, arm="with", status=COUNTED)] = pdf.recall.total
 
     assert {link: counts.get(link) for link in expected} == expected
     assert all(counts.values()), "no link leads to nothing"

@@ -37,7 +37,7 @@ from skillshelf.evals.report import (
     write_run,
 )
 from skillshelf.evals.report._format import format_interval, format_rate
-from skillshelf.evals.report._summary import Fault, Stop, Summary
+from skillshelf.evals.report._summary import Fault, Miss, Summary
 from skillshelf.evals.stats import Counts, Interval, exact_rate
 from skillshelf.rendering import Cleaned
 from skillshelf.tables import Table
@@ -114,7 +114,7 @@ def test_a_miss_says_what_stopped_the_trial() -> None:
     shown = render_page(summary)
     assert re.search("<b>stopped</b> <a [^>]*>1×</a>: The limit for one turn was reached.", shown)
     assert shown.count(f"<td>{told}") == 2
-    assert summary.total.cases[0].main.stops == (Stop(stop.message, 1),)
+    assert summary.total.cases[0].main.stops == (Miss("stopped", stop.message, 1),)
 
 
 def test_a_missing_recording_is_one_fault_for_all_trials() -> None:

@@ -82,7 +82,7 @@ def test_amounts_that_cannot_be_are_no_numbers_of_a_run(tmp_path: Path, place: s
     plain["outcomes"][0]["trace"]["usage"][place] = amount
     file.write_text(json.dumps(plain))
     history = read_history(str(tmp_path))
-    assert [record.id for record in history.records] == ["good"]
+    assert [record.run.id for record in history.records] == ["good"]
     assert len(history.unreadable) == 1
 
 

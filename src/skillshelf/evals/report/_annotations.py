@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.evals._coverage import Coverage
-from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON, STOPPED
+from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON, list_cases
 from skillshelf.evals.report._gates import Judgement, judge_run
-from skillshelf.evals.report._summary import CaseSummary, Fault, MissedCheck, Summary
+from skillshelf.evals.report._summary import CaseSummary, Fault, Miss, Summary
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.text import count_noun, truncate
 
@@ -83,7 +83,7 @@ def _find_causes(case: CaseSummary) -> list[_Cause]:
     return list(dict.fromkeys(triggers or references or causes))
 
 
-def _cause_of(failure: MissedCheck, case: CaseSummary) -> _Cause:
+def _cause_of(failure: Miss, case: CaseSummary) -> _Cause:
     about = failure.about
     if about.kind == "skill_loaded":
         return _Cause(TRIGGER_FALSE if about.is_negated else TRIGGER_MISSED, about.skill)
@@ -145,17 +145,14 @@ def _share_passed(case: CaseSummary) -> str:
 
 
 def _list_reasons(case: CaseSummary) -> str:
-    reasons = [f"{STOPPED}: {stop.reason}" for stop in case.main.stops]
-    reasons += [f"{failure.check}: {failure.reason}" for failure in case.main.failures]
-    return "; ".join(truncate(reason, MAX_REASON) for reason in reasons[:MAX_CASES_NAMED])
+    reasons = [f"{miss.check}: {miss.reason}" for miss in case.main.misses[:MAX_CASES_NAMED]]
+    return "; ".join(truncate(reason, MAX_REASON) for reason in reasons)
 
 
 def _annotate_fault(fault: Fault, summary: Summary) -> Diagnostic:
     """Annotate an infrastructure error: it is not the skill's fault, but leaves open whether the skill works."""
     first = next(case for case in summary.total.cases if case.info.id == fault.cases[0])
-    message = (
-        f"{count_noun(fault.times, 'trial')} of {_list_names(fault.cases)} could not be completed: {fault.message}"
-    )
+    message = f"{count_noun(fault.times, 'trial')} of {list_cases(fault.cases)} could not be completed: {fault.message}"
     return Diagnostic("warning", "not-tried", message, *_place_of(first))
 
 
@@ -166,13 +163,8 @@ def _annotate_gaps(coverage: Coverage, path: str) -> Iterator[Diagnostic]:
         yield Diagnostic("info", "coverage-gap", "no case ever loaded the skill", path, 1)
     if coverage.unloaded:
         number = f"{len(coverage.unloaded)} of {coverage.references} references"
-        message = f"no case loaded {number}: {_list_names(coverage.unloaded)}"
+        message = f"no case loaded {number}: {list_cases(coverage.unloaded)}"
         yield Diagnostic("info", "coverage-gap", message, path, 1)
-
-
-def _list_names(names: Sequence[str]) -> str:
-    listed = ", ".join(names[:MAX_CASES_NAMED])
-    return f"{listed} …" if len(names) > MAX_CASES_NAMED else listed
 
 
 def _place_of(case: CaseSummary) -> tuple[str, int]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from skillshelf.evals._results import CaseInfo, Outcome, Run
 from skillshelf.evals.report._format import (
-    MAX_CASES_NAMED,
     NO_VALUE,
     format_change,
     format_gain,
     format_p,
     format_points,
     format_rate,
+    list_cases,
+    to_plain,
 )
 from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
 from skillshelf.evals.report._tables import cut_rows
@@ -30,42 +30,45 @@ KINDS_WITHIN_CHANCE = frozenset({"lower", "higher"})
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """A case of both runs. `untested` means that errors left one of them without a trial."""
+    """A case of both runs."""
 
     case: str
-    kind: Kind
     before: CaseArm
     after: CaseArm
+    is_scripted: bool
     corrected_p: float | None = None
     """The p of Fisher's exact test, corrected for all cases together (Holm); None if chance has no part in the case."""
-    is_scripted: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """How the case changed. `untested` means that errors left one of the runs without a trial."""
+        old = self.before.rate.value
+        new = self.after.rate.value
+        if old is None or new is None:
+            return "untested"
+        if new == old:
+            return "same"
+
+        may_be_chance = self.corrected_p is not None and self.corrected_p > 1 - CONFIDENCE
+        if new < old:
+            if may_be_chance:
+                return "lower"
+            return "newly failing" if old == 1 else "worse"
+        if may_be_chance:
+            return "higher"
+        return "newly passing" if new == 1 else "better"
+
+    @property
+    def p(self) -> float:
+        """The p of Fisher's exact test."""
+        before = self.before.counts
+        after = self.after.counts
+        return fisher((before.passed, before.trials), (after.passed, after.trials))
 
     @property
     def is_new_failure(self) -> bool:
         """True if the case always passed before and has missed now, even if by chance."""
         return self.before.rate.value == 1 and bool(self.after.counts.missed)
-
-
-@dataclass(frozen=True, slots=True)
-class _CaseResults:
-    """The trials of one case in both runs."""
-
-    case: str
-    before: CaseArm
-    after: CaseArm
-    live: bool
-    """True if chance has a part in how it ended in one of the runs."""
-    is_scripted: bool
-
-    @property
-    def is_tested(self) -> bool:
-        return self.before.counts.trials > 0 and self.after.counts.trials > 0
-
-    @property
-    def p(self) -> float:
-        before = self.before.counts
-        after = self.after.counts
-        return fisher((before.passed, before.trials), (after.passed, after.trials))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +116,9 @@ class RunComparison:
 
     def as_json(self) -> dict[str, Any]:
         """Return a comparison for `--json`."""
-        statistics = asdict(self.versus)
+        statistics = to_plain(self.versus)
         del statistics["base"]
-        statistics["scripted"] = {
-            "before": asdict(self.scripted_before),
-            "after": asdict(self.scripted_after),
-        }
+        statistics["scripted"] = to_plain({"before": self.scripted_before, "after": self.scripted_after})
         difference = self.versus.difference
         return {
             "a": self.a.id,
@@ -156,21 +156,21 @@ def compare(a: Run, b: Run) -> RunComparison:
         for case in b.cases
         if case.id in before and case.id in after and _is_same_question(old_infos[case.id], case)
     ]
-    results = [
-        _CaseResults(
-            case=info.id,
-            before=summarize_trials(before[info.id]),
-            after=summarize_trials(after[info.id]),
-            live=a.is_live(old_infos[info.id]) or b.is_live(info),
-            is_scripted=not info.live,
-        )
+    changes = [
+        CaseChange(info.id, summarize_trials(before[info.id]), summarize_trials(after[info.id]), not info.live)
         for info in infos
     ]
-    changes = _make_changes(results)
+    # Scripted and replayed cases end the same way every time, so no test is made of them.
+    by_chance = {info.id for info in infos if a.is_live(old_infos[info.id]) or b.is_live(info)}
+    tested = [change for change in changes if change.case in by_chance and change.kind != "untested"]
+    corrected = holm([change.p for change in tested])
+    p_by_case = {change.case: p for change, p in zip(tested, corrected, strict=True)}
+    changes = [replace(change, corrected_p=p_by_case.get(change.case)) for change in changes]
     changes.sort(key=lambda change: KINDS_IN_ORDER.index(change.kind))
+
     both = [info.id for info in infos]
     live = [info.id for info in infos if info.live]
-    scripted = [result for result in results if result.is_scripted]
+    scripted = [change for change in changes if change.is_scripted]
     return RunComparison(
         a=a,
         b=b,
@@ -178,8 +178,8 @@ def compare(a: Run, b: Run) -> RunComparison:
         changes=tuple(changes),
         only_a=tuple(case for case in before if case not in both),
         only_b=tuple(case for case in after if case not in both),
-        scripted_before=count_cases(result.before for result in scripted),
-        scripted_after=count_cases(result.after for result in scripted),
+        scripted_before=count_cases(change.before for change in scripted),
+        scripted_after=count_cases(change.after for change in scripted),
     )
 
 
@@ -194,37 +194,6 @@ def _main_outcomes(run: Run) -> dict[str, list[Outcome]]:
         if outcome.arm == "with":
             by_case.setdefault(outcome.case, []).append(outcome)
     return by_case
-
-
-def _make_changes(results: Sequence[_CaseResults]) -> list[CaseChange]:
-    """Return how each case changed. Live cases are tested, with a correction for how many of them there are."""
-    tested = [result for result in results if result.live and result.is_tested]
-    corrected = holm([result.p for result in tested])
-    corrected_by_case = {result.case: p for result, p in zip(tested, corrected, strict=True)}
-    changes = []
-    for result in results:
-        p = corrected_by_case.get(result.case)
-        kind = _find_kind(result, p)
-        changes.append(CaseChange(result.case, kind, result.before, result.after, p, result.is_scripted))
-    return changes
-
-
-def _find_kind(result: _CaseResults, p: float | None) -> Kind:
-    old = result.before.rate.value
-    new = result.after.rate.value
-    if old is None or new is None:
-        return "untested"
-    if new == old:
-        return "same"
-
-    may_be_chance = p is not None and p > 1 - CONFIDENCE
-    if new < old:
-        if may_be_chance:
-            return "lower"
-        return "newly failing" if old == 1 else "worse"
-    if may_be_chance:
-        return "higher"
-    return "newly passing" if new == 1 else "better"
 
 
 def _make_tables(comparison: RunComparison) -> tuple[Table, ...]:
@@ -290,10 +259,8 @@ def _make_notes(comparison: RunComparison) -> list[str]:
 
     for run, cases in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if cases:
-            more = " …" if len(cases) > MAX_CASES_NAMED else ""
             labels = {case.id: case.label for case in run.cases}
-            named = ", ".join(labels[case] for case in cases[:MAX_CASES_NAMED])
-            notes.append(f"only in {run.id}: {named}{more}")
+            notes.append(f"only in {run.id}: {list_cases([labels[case] for case in cases])}")
 
     changed = sum(case in comparison.only_b for case in comparison.only_a)
     if changed:
@@ -319,4 +286,4 @@ def _format_difference(change: CaseChange) -> str:
 
 
 def _arm_as_json(arm: CaseArm) -> dict[str, Any]:
-    return {**asdict(arm.counts), "rate": arm.rate.value, "spent": asdict(arm.spent)}
+    return {**to_plain(arm.counts), "rate": arm.rate.value, "spent": to_plain(arm.spent)}

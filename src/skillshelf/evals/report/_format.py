@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from math import ceil, floor
+from typing import Any
 
 from skillshelf.evals._text import format_money
-from skillshelf.evals.stats import Counts, Difference, Interval, Mean, Rate, Spending
+from skillshelf.evals.stats import Confusion, Counts, Difference, Interval, Mean, Rate, Spending
 from skillshelf.text import count_noun
 
 NO_SKILL = "(no skill)"
@@ -13,13 +16,21 @@ MAX_REASON = 200
 """Characters of a reason in a table or an annotation. The page has the rest."""
 MAX_CASES_NAMED = 5
 NO_VALUE = "–"
-STOPPED = "stopped"
-"""Stands before the reason why a trial that counts ended early."""
+
+
+# `run.json` has the trials in full, and what a check is about is for annotations alone.
+_FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
 
 
 def skill_label(skill: str) -> str:
     """Return the name of a skill, or words for cases that belong to none."""
     return skill or NO_SKILL
+
+
+def list_cases(names: Sequence[str]) -> str:
+    """Return the names of the first cases, and whether there are more."""
+    listed = ", ".join(names[:MAX_CASES_NAMED])
+    return f"{listed} …" if len(names) > MAX_CASES_NAMED else listed
 
 
 def format_errors(errors: int) -> str:
@@ -122,3 +133,48 @@ def _format_signed(value: float, unit: str) -> str:
     if unit == "s":
         return f"{sign}{abs(value):.1f} s"
     return f"{sign}{format_count(abs(value))}"
+
+
+def to_plain(value: Any) -> Any:
+    """Return the numbers of a report as JSON values."""
+    if isinstance(value, Confusion):
+        return _confusion_as_json(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def _fields_as_json(value: Any) -> dict[str, Any]:
+    plain = {}
+    for field in fields(value):
+        if field.name not in _FIELDS_LEFT_OUT:
+            plain[field.name] = to_plain(getattr(value, field.name))
+
+    if isinstance(value, Rate):
+        plain["value"] = value.value
+    if isinstance(value, Difference):
+        plain["verdict"] = value.verdict
+    return plain
+
+
+def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
+    rows = []
+    for row in confusion.rows:
+        loaded = [
+            {"skill": column or None, "trials": confusion.counts[row, column]}
+            for column in confusion.columns
+            if (row, column) in confusion.counts
+        ]
+        rows.append(
+            {
+                "skill": row.skill,
+                "should_trigger": row.should,
+                "trials": confusion.totals[row],
+                "loaded": loaded,
+            }
+        )
+    return rows

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from skillshelf.evals._results import Run
 from skillshelf.evals.report._comparison import RunComparison, compare
-from skillshelf.evals.report._format import MAX_CASES_NAMED, format_gain, format_p, format_percent, format_rate
-from skillshelf.evals.report._summary import Summary
+from skillshelf.evals.report._format import format_gain, format_p, format_percent, format_rate, list_cases
+from skillshelf.evals.report._summary import CaseSummary, Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.text import clean_line, count_noun
 
@@ -108,32 +108,29 @@ def _judge_gates(summary: Summary, gates: Gates) -> list[GateResult]:
     return results
 
 
+def _find_missed(summary: Summary) -> list[CaseSummary]:
+    return [case for case in summary.total.cases if case.main.counts.missed]
+
+
 def _judge_firm_cases(summary: Summary) -> list[GateResult]:
     """Judge the scripted and replayed cases. They need no gate: they end the same way every time."""
-    missed = [
-        case.info.id for case in summary.total.cases if case.main.counts.missed and not summary.run.is_live(case.info)
-    ]
+    missed = [case.info.id for case in _find_missed(summary) if not summary.run.is_live(case.info)]
     if not missed:
         return []
     kind = "replayed" if summary.run.replayed else "scripted"
-    text = f"{count_noun(len(missed), 'case')} missed: {_name_cases(missed)}"
+    text = f"{count_noun(len(missed), 'case')} missed: {list_cases(missed)}"
     return [GateResult(f"{kind} cases", False, text, tuple(missed), is_chosen=False)]
 
 
 def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> GateResult:
     gate = "--gate no-new-failures"
-    if comparison is None:
-        failures = [case.info.id for case in summary.total.cases if case.main.counts.missed]
-    else:
-        failures = list(comparison.new_failures)
-        failures += [
-            case.info.id
-            for case in summary.total.cases
-            if case.main.counts.missed and case.info.id in comparison.only_b
-        ]
+    failures = [case.info.id for case in _find_missed(summary)]
+    if comparison:
+        added = [case for case in failures if case in comparison.only_b]
+        failures = [*comparison.new_failures, *added]
     if not failures:
         return GateResult(gate, True, "No case newly fails.")
-    text = f"{count_noun(len(failures), 'case')} newly failing: {_name_cases(failures)}"
+    text = f"{count_noun(len(failures), 'case')} newly failing: {list_cases(failures)}"
     live = {case.info.id for case in summary.total.cases if summary.run.is_live(case.info)}
     if not live.isdisjoint(failures):
         text += ". A live case can miss by chance: --gate worse-than RUN takes that into account."
@@ -152,7 +149,7 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
         text = "No live case was tried in both runs"
     worse = comparison.cases_of("newly failing", "worse")
     if worse:
-        text += f"; worse beyond chance: {_name_cases(worse)}"
+        text += f"; worse beyond chance: {list_cases(worse)}"
     passed = {0: True, 1: False, 3: None}[comparison.exit_code()]
     return GateResult(gate, passed, f"{text}.", tuple(worse))
 
@@ -167,9 +164,7 @@ def _judge_rate(summary: Summary, fail_under: float) -> GateResult:
     text = f"The pass rate is {format_rate(arm.rate)}, and its lower end counts."
     if arm.rate.interval.low >= fail_under:
         return GateResult(gate, True, text)
-    missed = [
-        case.info.id for case in summary.total.cases if case.main.counts.missed and summary.run.is_live(case.info)
-    ]
+    missed = [case.info.id for case in _find_missed(summary) if summary.run.is_live(case.info)]
     return GateResult(gate, False, text, tuple(missed))
 
 
@@ -185,8 +180,3 @@ def _note_ungated(summary: Summary) -> str:
         f"Nothing was gated: {counts.missed} of {count_noun(counts.trials, 'live trial')} missed, which does not fail "
         f"the run. Choose {HOW_TO_GATE}."
     )
-
-
-def _name_cases(cases: tuple[str, ...] | list[str]) -> str:
-    more = " …" if len(cases) > MAX_CASES_NAMED else ""
-    return f"{', '.join(cases[:MAX_CASES_NAMED])}{more}"

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +21,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._results import Arm, Outcome, Run
 from skillshelf.evals.check import describe_work, judge, look_at_all
 from skillshelf.evals.formats import DocumentModel, read_list
-from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate
+from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate, to_plain
 from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 from skillshelf.tables import Column, Table
 from skillshelf.text import clean, clean_line, count_noun, truncate
@@ -53,6 +53,12 @@ class JudgedSentence:
     holds: bool | None
     """None if the judge failed."""
     reason: str = ""
+    label: bool | None = None
+    """What a person says; None if nobody has labelled it."""
+
+    @property
+    def is_disputed(self) -> bool:
+        return None not in (self.label, self.holds) and self.label != self.holds
 
 
 class Label(DocumentModel):
@@ -70,18 +76,6 @@ class Label(DocumentModel):
     @property
     def key(self) -> SentenceKey:
         return SentenceKey(self.case, self.arm, self.repeat, self.sentence)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelledSentence:
-    """A sentence with the verdict of the judge and the label of a person."""
-
-    judged: JudgedSentence
-    label: bool | None
-
-    @property
-    def is_disputed(self) -> bool:
-        return None not in (self.label, self.judged.holds) and self.label != self.judged.holds
 
 
 def _find_judged_sentences(run: Run) -> list[JudgedSentence]:
@@ -158,16 +152,6 @@ def _name_trial(key: SentenceKey) -> str:
     return f"trial {key.repeat} of {truncate(key.case, 80)!r}, {key.arm}"
 
 
-def _list_verdicts(sentences: Iterable[LabelledSentence]) -> list[JudgeVerdict]:
-    """Return the verdicts to measure a judge by. Sentences on which it failed are not among them."""
-    verdicts = []
-    for sentence in sentences:
-        judged = sentence.judged
-        if judged.holds is not None:
-            verdicts.append(JudgeVerdict(judged.key.case, judged.holds, sentence.label))
-    return verdicts
-
-
 async def _judge_again(run: Run, options: Options, path: str) -> list[JudgedSentence]:
     """Ask the judge of these options about every sentence that a judge of the run was asked about.
 
@@ -207,17 +191,17 @@ class JudgeReport:
 
     run: str
     judge: str
-    sentences: Sequence[LabelledSentence]
+    sentences: Sequence[JudgedSentence]
     quality: JudgeQuality
 
     @property
-    def disputed(self) -> list[LabelledSentence]:
+    def disputed(self) -> list[JudgedSentence]:
         return [sentence for sentence in self.sentences if sentence.is_disputed]
 
     @property
     def failed(self) -> int:
         """The number of sentences on which the judge failed. They are in no rate."""
-        return sum(sentence.judged.holds is None for sentence in self.sentences)
+        return sum(sentence.holds is None for sentence in self.sentences)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -245,30 +229,21 @@ class JudgeReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the report for `--json`."""
-        quality = self.quality
-        rates = {
-            name: {**asdict(rate), "value": rate.value}
-            for name, rate in (
-                ("agreement", quality.agreement),
-                ("sensitivity", quality.sensitivity),
-                ("specificity", quality.specificity),
-                ("said", quality.said),
-            )
-        }
-        corrected = {"value": quality.corrected, "interval": asdict(quality.corrected_interval)}
+        statistics = to_plain(self.quality)
+        statistics["corrected"] = {"value": self.quality.corrected, "interval": statistics.pop("corrected_interval")}
         disputed = [
             {
-                **sentence.judged.key._asdict(),
-                "judge_says": sentence.judged.holds,
+                **sentence.key._asdict(),
+                "judge_says": sentence.holds,
                 "label": sentence.label,
-                "reason": sentence.judged.reason,
+                "reason": sentence.reason,
             }
             for sentence in self.disputed
         ]
         return {
             "run": self.run,
             "judge": self.judge,
-            "statistics": {**rates, "kappa": quality.kappa, "corrected": corrected, "failed": self.failed},
+            "statistics": {**statistics, "failed": self.failed},
             "disputed": disputed,
         }
 
@@ -283,8 +258,10 @@ def check_judge(run: Run, labels: str, judge: str = "", options: Options | None 
     labels_by_sentence = _read_labels(labels, judged)
     if options:
         judged = asyncio.run(_judge_again(run, options, store))
-    sentences = [LabelledSentence(sentence, labels_by_sentence.get(sentence.key)) for sentence in judged]
-    return JudgeReport(run.id, judge or run.judge, sentences, measure_judge(_list_verdicts(sentences)))
+    sentences = [replace(sentence, label=labels_by_sentence.get(sentence.key)) for sentence in judged]
+    # Sentences on which the judge failed are in no rate.
+    verdicts = [JudgeVerdict(one.key.case, one.holds, one.label) for one in sentences if one.holds is not None]
+    return JudgeReport(run.id, judge or run.judge, sentences, measure_judge(verdicts))
 
 
 def _quality_table(report: JudgeReport) -> Table:
@@ -307,14 +284,14 @@ def _count(rate: Rate) -> str:
 def _disputes_table(report: JudgeReport) -> Table:
     rows = []
     for sentence in report.disputed:
-        key = sentence.judged.key
+        key = sentence.key
         rows.append(
             (
-                "true" if sentence.judged.holds else "false",
+                "true" if sentence.holds else "false",
                 "true" if sentence.label else "false",
                 f"{key.case} ({key.arm} {key.repeat})",
                 truncate(" ".join(key.sentence.split()), MAX_SENTENCE),
-                truncate(sentence.judged.reason, MAX_REASON),
+                truncate(sentence.reason, MAX_REASON),
             )
         )
     columns = (Column("judge"), Column("label"), Column("trial"), Column("sentence"), Column("the judge's reason"))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from skillshelf.evals.report._format import STOPPED, format_errors, skill_label
+from skillshelf.evals.report._format import format_errors, skill_label
 from skillshelf.evals.report._gates import GateResult, Judgement
 from skillshelf.evals.report._summary import CaseSummary, Summary
 from skillshelf.evals.report._tables import format_case_rate
@@ -71,9 +71,7 @@ def _make_case(case: CaseSummary, is_failed: bool) -> Element:
     arm = case.main
     account = _account_for(case)
     element = _make_testcase(case.info.name, skill_label(case.info.skill), arm.spent.seconds)
-    misses = [f"{STOPPED}: {stop.reason} ({stop.times}×)" for stop in arm.stops]
-    misses += [f"{failure.check}: {failure.reason} ({failure.times}×)" for failure in arm.failures]
-    misses = misses or ["missed"]
+    misses = [f"{miss.check}: {miss.reason} ({miss.times}×)" for miss in arm.misses] or ["missed"]
     place = [f"at {case.info.location}"] if case.info.location else []
     if arm.counts.missed and is_failed:
         _add_result(element, "failure", account, [*misses, *place], type="missed")

@@ -1,18 +1,19 @@
 """The report as an HTML page that needs nothing else.
 
-Its content policy lets nothing run but its own few lines of script.
+Its content policy lets nothing run but its own few lines of script. Plots are inline SVG, so lines and letters keep
+their size on a narrow screen. Their rows are those of a table: readers who cannot see the marks have the numbers.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import (
     format_change,
     format_cost,
@@ -23,8 +24,8 @@ from skillshelf.evals.report._format import (
     format_points,
     format_rate,
     format_seconds,
+    skill_label,
 )
-from skillshelf.evals.report._plots import plot_confusion, plot_costs, plot_pairs, rate_rows
 from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
 from skillshelf.evals.report._tables import (
     COUNTED,
@@ -32,12 +33,12 @@ from skillshelf.evals.report._tables import (
     link_gain,
     link_rate,
     link_trials,
-    page_tables,
+    make_tables,
     skill_of,
     summary_line,
 )
 from skillshelf.evals.report._trials import list_trials
-from skillshelf.evals.stats import Counts
+from skillshelf.evals.stats import Confusion, Counts, Queries, Rate, is_right
 from skillshelf.tables import Cell, Column, Table
 from skillshelf.text import clean, count_noun, truncate
 
@@ -46,21 +47,12 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 2_000
 """Characters of a prompt or a reason outside of transcripts."""
-MAX_FLAKY = 60
-_EXPLANATION = (
-    "Rates are over trials. Their intervals, at 95%, are for cases like these: each case is one observation, however "
-    "often it was repeated. Interval ends are rounded outwards. A gain is the mean of the cases' own differences. An "
-    "exact test on the cases settles it, corrected for the number of rows, and its interval inverts that test. "
-    "Against trials without the skill, checks of whether it is loaded are left out. A scripted case "
-    "is tried once, with the skill, and is in no rate and no gain. Infrastructure errors are neither "
-    "passes nor misses and are not in any rate. A trial that "
-    "loads two skills counts in both columns of the matrix. If a skill should not be loaded, a load of another is "
-    "neither right nor wrong."
-)
+MAX_PAIRS = 60
+SHADES = 8
 
 
 @cache
-def make_environment() -> Environment:
+def _make_environment() -> Environment:
     """Return the environment of all pages: everything is escaped, and hidden characters are written out."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -72,12 +64,12 @@ def make_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     environment.filters |= {
         "across": _across,
         "place": "{:.2f}".format,
         "percent": format_percent,
         "points": format_points,
-        "anchor": _anchor,
         "cut": lambda text: truncate(text, MAX_TEXT),
     }
     return environment
@@ -95,18 +87,6 @@ def _across(share: float) -> float:
     return 3 + 94 * max(0.0, min(1.0, share))
 
 
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
-
-
-def find_style() -> str:
-    return _read_own_file("style.css")
-
-
-def find_script() -> str:
-    return _read_own_file("page.js")
-
-
 @cache
 def _read_own_file(name: str) -> str:
     from markupsafe import Markup
@@ -114,31 +94,23 @@ def _read_own_file(name: str) -> str:
     return Markup(files("skillshelf.evals.report").joinpath("html", name).read_text(encoding="utf-8"))
 
 
-def embed_json(value: Any) -> str:
-    """Return JSON that cannot end the element that holds it, whatever its texts are."""
-    from markupsafe import Markup
-
-    text = json.dumps(value, separators=(",", ":"))
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def hash_source(text: str) -> str:
+def _hash_source(text: str) -> str:
     """Return the hash that allows an inline style or script in the Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def render_page(summary: Summary) -> str:
     """Return the whole page. Texts of skills and answers are shown as text."""
-    style = find_style()
-    script = find_script()
+    style = _read_own_file("style.css")
+    script = _read_own_file("page.js")
     policy = (
-        f"default-src 'none'; style-src '{hash_source(style)}'; script-src '{hash_source(script)}'; "
+        f"default-src 'none'; style-src '{_hash_source(style)}'; script-src '{_hash_source(script)}'; "
         # The pictures among the artefacts. The script makes no other, and none from elsewhere would be loaded.
         "img-src 'self'; base-uri 'none'; form-action 'none'"
     )
     trials = list_trials(summary)
     page: str = (
-        make_environment()
+        _make_environment()
         .get_template("page.html.jinja")
         .render(
             policy=policy,
@@ -148,20 +120,17 @@ def render_page(summary: Summary) -> str:
             repeats=count_noun(summary.run.repeats, "repeat"),
             summary_line=summary_line(summary),
             cards=_make_cards(summary.total),
-            rates=rate_rows(summary),
-            flaky=_flaky_table(summary),
-            tables=page_tables(summary),
-            pairs=[plot_pairs(versus) for versus in summary.total.versus],
-            costs_and_gains=plot_costs(summary),
+            rates=_rate_rows(summary),
+            tables=make_tables(summary, is_full=True),
+            pairs=[_plot_pairs(versus) for versus in summary.total.versus],
             costs=_cost_table(summary),
-            heat=plot_confusion(summary.confusion) if summary.confusion else None,
+            heat=_plot_confusion(summary.confusion) if summary.confusion else None,
             skills=[group.name for group in summary.skills if group.name],
             arms=list(summary.total.arms),
             cases=trials.cases,
             cases_left_out=trials.cases_left_out,
             transcripts_left_out=trials.transcripts_left_out,
-            data=embed_json(trials.data),
-            explanation=_EXPLANATION,
+            data=trials.data,
         )
     )
     return page
@@ -193,14 +162,14 @@ def _make_cards(total: Group) -> list[Card]:
 def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Card]:
     counts = arm.counts
     rate_link = link_rate(None, "with") if counts.trials else ""
-    missed_link = link_trials(live=True, arms=("with",), statuses=("missed",)) if counts.missed else ""
-    errors_link = link_trials(live=True, arms=("with",), statuses=("error",)) if counts.errors else ""
+    missed_link = link_trials(live=True, arm="with", status="missed") if counts.missed else ""
+    errors_link = link_trials(live=True, arm="with", status="error") if counts.errors else ""
     cards = [
         Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), rate_link),
         Card("missed", str(counts.missed), f"of {count_noun(counts.trials, 'trial')}", missed_link),
     ]
     if arm.flaky:
-        flaky_link = link_trials(live=True, arms=("with",), statuses=COUNTED, is_flaky=True) if arm.flaky.passed else ""
+        flaky_link = link_trials(live=True, arm="with", status=COUNTED, flaky=True) if arm.flaky.passed else ""
         cards.append(
             Card("flaky", str(arm.flaky.passed), f"of {count_noun(arm.flaky.total, 'repeated case')}", flaky_link)
         )
@@ -211,28 +180,6 @@ def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Car
             link = link_gain(None, versus.base)
             cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, link))
     return cards
-
-
-def _flaky_table(summary: Summary) -> Table:
-    """Return the cases that passed sometimes and missed sometimes, the least reliable first."""
-    flaky = [
-        (case.info, arm, trials.counts, trials.rate)
-        for case in summary.total.cases
-        for arm, trials in case.arms.items()
-        if trials.counts.passed and trials.counts.missed
-    ]
-    flaky.sort(key=lambda found: (found[1] != "with", found[2].passed / found[2].trials))
-    rows = []
-    for info, arm, counts, rate in flaky[:MAX_FLAKY]:
-        link = link_trials(case=info.id, arms=(arm,), statuses=COUNTED)
-        passed = Cell(f"{counts.passed} of {counts.trials}", link=link)
-        rows.append((info.label, arm, passed, format_rate(rate)))
-
-    notes = []
-    if len(flaky) > MAX_FLAKY:
-        notes.append(f"the first {MAX_FLAKY} of {len(flaky)}")
-    titles = ("case", "arm", "passed", "rate of this case [95%]")
-    return Table("Flaky cases: they passed sometimes", [Column(title) for title in titles], rows, notes)
 
 
 def _cost_table(summary: Summary) -> Table:
@@ -251,8 +198,118 @@ def _cost_table(summary: Summary) -> Table:
             spent = numbers.spent
             amounts = [format_count(count) for count in (spent.input, spent.output, spent.cached)]
             amounts += [format_seconds(spent.seconds), format_cost(spent)]
-            link = link_trials(skill=skill_of(group, summary), live=True, arms=(arm,))
+            link = link_trials(skill=skill_of(group, summary), live=True, arm=arm)
             rows.append((label, Cell(arm, link=link), *amounts, *changes))
 
     titles = ("skill", "arm", "input", "output", "cached", "time", "cost", "with: tokens", "with: time", "with: cost")
     return Table("Usage, and how much more a trial with the skill takes", [Column(title) for title in titles], rows)
+
+
+class RateRow(NamedTuple):
+    """The pass rate of a skill on one arm."""
+
+    skill: str
+    arm: Arm
+    rate: Rate
+    shown: str
+    link: str
+
+
+def _rate_rows(summary: Summary) -> list[RateRow]:
+    rows = []
+    for group in summary.skills:
+        for arm, numbers in group.arms.items():
+            link = link_rate(group.name, arm) if numbers.counts.trials else ""
+            rows.append(RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate), link))
+    return rows
+
+
+class Dumbbell(NamedTuple):
+    """A case on two arms. A line to the right is a gain."""
+
+    case: str
+    base: float
+    new: float
+    link: str
+
+    @property
+    def direction(self) -> str:
+        if self.new == self.base:
+            return "even"
+        return "gain" if self.new > self.base else "loss"
+
+
+class PairPlot(NamedTuple):
+    """The cases that differ between two arms, by the checks that the gain is over."""
+
+    base: str
+    compared: int
+    dumbbells: Sequence[Dumbbell]
+    caption: str
+
+
+def _plot_pairs(versus: Versus) -> PairPlot:
+    all_pairs = [
+        Dumbbell(
+            case=pair.case,
+            base=pair.base[0] / pair.base[1],
+            new=pair.new[0] / pair.new[1],
+            link=link_trials(case=pair.case, arm=f"with,{versus.base}", status=COUNTED),
+        )
+        for pair in versus.pairs
+    ]
+    moved = [pair for pair in all_pairs if pair.new != pair.base]
+    moved.sort(key=lambda pair: pair.new - pair.base)
+    caption = f"Cases that differ, {versus.base} and with, losses first"
+    caption += f"; {len(all_pairs) - len(moved)} are the same on both"
+    if len(moved) > MAX_PAIRS:
+        caption += f"; the first {MAX_PAIRS} of {len(moved)}"
+    return PairPlot(versus.base, len(all_pairs), moved[:MAX_PAIRS], caption)
+
+
+class HeatCell(NamedTuple):
+    number: int
+    kind: str
+    shade: int
+    label: str
+    link: str
+
+
+class HeatRow(NamedTuple):
+    name: str
+    cells: Sequence[HeatCell]
+    trials: int
+    link: str
+
+
+class Heat(NamedTuple):
+    """Which skills were loaded for which queries: the darker, the larger the share of the row."""
+
+    columns: Sequence[str]
+    rows: Sequence[HeatRow]
+
+
+def _plot_confusion(confusion: Confusion) -> Heat:
+    rows = []
+    for row in confusion.rows:
+        total = confusion.totals[row]
+        cells = [
+            _plot_cell(confusion.counts.get((row, column), 0), total, is_right(row, column), _link_queries(row, column))
+            for column in confusion.columns
+        ]
+        rows.append(HeatRow(str(row), cells, total, _link_queries(row)))
+    return Heat([column or "(none)" for column in confusion.columns], rows)
+
+
+def _link_queries(row: Queries, loaded: str | None = None) -> str:
+    return link_trials(skill=row.skill, trigger=row.should, loaded=loaded, live=True, arm="with", status=COUNTED)
+
+
+def _plot_cell(number: int, total: int, right: bool | None, link: str) -> HeatCell:
+    """Plot a cell of the matrix. A load that the case says nothing about has neither color, and is never dark."""
+    shade = round(SHADES * number / total) if total else 0
+    if right is None:
+        return HeatCell(number, "open", 0, f"{number} of {total}", link)
+    judgement = ", as it should be" if right else ", as it should not be"
+    label = f"{number} of {total}{judgement if number else ''}"
+    return HeatCell(number, "right" if right else "wrong", shade, label, link)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,13 +25,14 @@ from skillshelf.evals.report._format import (
     format_cost,
     format_gain,
     format_rate,
+    to_plain,
 )
 from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._junit import render_junit
 from skillshelf.evals.report._page import render_page
-from skillshelf.evals.report._summary import Summary, Versus, find_error, summarize
+from skillshelf.evals.report._summary import Summary, find_error, summarize
 from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.stats import Confusion, Counts, Difference, Rate, Spending, correct_together, exact_rate
+from skillshelf.evals.stats import Difference, correct_together
 from skillshelf.files import NotPlainFile, open_folder, replace_file, system, walk
 from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun, to_json
@@ -40,10 +41,7 @@ RUN_FILE = "run.json"
 HTML_FILE = "report.html"
 JUNIT_FILE = "junit.xml"
 FORMAT_VERSION = 1
-# `run.json` has the trials in full, and what a check is about is for annotations alone.
-_FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
 _STATE = "state"
-_NO_RATE = exact_rate(0, 0)
 CHANGE_NOTE = (
     "since the run before: against the last run of the same model, on the cases of both; the verdict is corrected for "
     "all of these comparisons (Holm)"
@@ -151,6 +149,8 @@ def _list_amounts(outcome: Outcome) -> list[float]:
 def summary_as_json(summary: Summary) -> dict[str, Any]:
     """Return a summary for `--json`: every number of the report, and the checks of each trial."""
     run = summary.run
+    statistics = to_plain(summary)
+    del statistics["total"]["cases"]  # each case is there once, with its skill
     return {
         "run": run.id,
         "started": run.started,
@@ -158,7 +158,7 @@ def summary_as_json(summary: Summary) -> dict[str, Any]:
         "judge": run.judge,
         "repeats": run.repeats,
         "baseline": run.baseline,
-        "statistics": _to_plain(summary),
+        "statistics": statistics,
         "trials": [_trial_as_json(outcome) for outcome in run.outcomes],
     }
 
@@ -185,82 +185,26 @@ def _check_as_json(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, Confusion):
-        return _confusion_as_json(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return _fields_as_json(value)
-    if isinstance(value, Mapping):
-        return {str(key): _to_plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_to_plain(item) for item in value]
-    return value
-
-
-def _fields_as_json(value: Any) -> dict[str, Any]:
-    plain = {}
-    for field in fields(value):
-        if field.name not in _FIELDS_LEFT_OUT:
-            plain[field.name] = _to_plain(getattr(value, field.name))
-
-    if isinstance(value, Rate):
-        plain["value"] = value.value
-    if isinstance(value, Difference):
-        plain["verdict"] = value.verdict
-    if isinstance(value, Summary):  # each case is there once, with its skill
-        del plain["total"]["cases"]
-    return plain
-
-
-def _confusion_as_json(confusion: Confusion) -> list[dict[str, Any]]:
-    rows = []
-    for row in confusion.rows:
-        loaded = [
-            {"skill": column or None, "trials": confusion.counts[row, column]}
-            for column in confusion.columns
-            if (row, column) in confusion.counts
-        ]
-        rows.append(
-            {
-                "skill": row.skill,
-                "should_trigger": row.should,
-                "trials": confusion.totals[row],
-                "loaded": loaded,
-            }
-        )
-    return rows
-
-
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """The numbers of one run, without its trials."""
+    """A run in a folder, and how it differs from the one before."""
 
-    id: str
-    started: str
-    model: str
-    baseline: str
+    summary: Summary
+    """Its trials have no traces, so that the memory does not grow with their length."""
     folder: str
-    cases: int
-    counts: Counts
-    """The trials of live cases with the skill."""
-    rate: Rate
-    scripted: Counts
-    gain: Difference | None
-    """Against the baseline."""
-    spent: Spending
-    """On all arms, errors and judges included; scripts cost nothing."""
     change: Difference | None = None
     """Against the run before it with the same model, on the cases that both have."""
     before: str = ""
     """The id of that run."""
 
+    @property
+    def run(self) -> Run:
+        return self.summary.run
 
-@dataclass(frozen=True, slots=True)
-class UnreadableRun:
-    """A run file that cannot be read, and why."""
-
-    path: str
-    reason: str
+    @property
+    def gain(self) -> Difference | None:
+        """Against the baseline."""
+        return next((versus.difference for versus in self.summary.total.versus if versus.difference), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +213,7 @@ class History:
 
     folder: str
     records: tuple[RunRecord, ...]
-    unreadable: tuple[UnreadableRun, ...]
+    unreadable: tuple[RunUnreadableError, ...]
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -282,31 +226,27 @@ class History:
         return {
             "folder": self.folder,
             "runs": [_record_as_json(record) for record in self.records],
-            "unreadable": [asdict(found) for found in self.unreadable],
+            "unreadable": [{"path": error.path, "reason": error.reason} for error in self.unreadable],
         }
 
 
 def read_history(folder: str) -> History:
     """Read the runs in a folder and its subfolders. Raises EvalError if the folder cannot be read.
 
-    A file that is not a run is reported and left out. Traces are dropped after each run, so that the memory does not
-    grow with their length.
+    A file that is not a run is reported and left out.
     """
     records: list[RunRecord] = []
-    runs: list[Run] = []
-    unreadable: list[UnreadableRun] = []
+    unreadable: list[RunUnreadableError] = []
     for path in _find_runs(folder):
         try:
             run = read_run(path)
         except RunUnreadableError as error:
-            unreadable.append(UnreadableRun(path, error.reason))
-            continue
-        records.append(_record_run(run, os.path.dirname(path)))
-        runs.append(_without_traces(run))
+            unreadable.append(error)
+        else:
+            records.append(RunRecord(summarize(_without_traces(run)), os.path.dirname(path)))
 
-    order = sorted(range(len(runs)), key=lambda number: (runs[number].started, runs[number].id))
-    oldest_first = _add_changes([records[number] for number in order], [runs[number] for number in order])
-    return History(folder, tuple(reversed(oldest_first)), tuple(unreadable))
+    records.sort(key=lambda record: (record.run.started, record.run.id))
+    return History(folder, tuple(reversed(_add_changes(records))), tuple(unreadable))
 
 
 def _find_runs(folder: str) -> list[str]:
@@ -328,71 +268,41 @@ def _find_runs(folder: str) -> list[str]:
     return runs
 
 
-def _record_run(run: Run, folder: str) -> RunRecord:
-    summary = summarize(run)
-    total = summary.total
-    arm = total.arms.get("with")
-    return RunRecord(
-        id=run.id,
-        started=run.started,
-        model=run.model,
-        baseline=run.baseline,
-        folder=folder,
-        cases=len(run.cases),
-        counts=arm.counts if arm else Counts(),
-        rate=arm.rate if arm else _NO_RATE,
-        scripted=total.scripted,
-        gain=_find_gain(total.versus),
-        spent=total.spent,
-    )
-
-
-def _find_gain(comparisons: Sequence[Versus]) -> Difference | None:
-    return next((versus.difference for versus in comparisons if versus.difference), None)
-
-
 def _without_traces(run: Run) -> Run:
-    """Return a run with what a comparison needs: how each trial ended, and what it took."""
+    """Return a run with how each trial ended, and what it took."""
 
     def strip(outcome: Outcome) -> Outcome:
         trace = outcome.trace
         short = Trace(usage=trace.usage, seconds=trace.seconds, error=trace.error, unrecorded=trace.unrecorded)
         return replace(outcome, trace=short, artefacts=NO_ARTEFACTS)
 
-    return replace(run, outcomes=tuple(strip(outcome) for outcome in run.outcomes if outcome.arm == "with"))
+    return replace(run, outcomes=tuple(map(strip, run.outcomes)))
 
 
-def _add_changes(records: Sequence[RunRecord], runs: Sequence[Run]) -> list[RunRecord]:
+def _add_changes(records: Sequence[RunRecord]) -> list[RunRecord]:
     """Compare each run with the one before it that has the same model and cases in common, oldest first.
 
     All comparisons are looked at together, so their p-values are corrected together.
     """
-    changed = list(records)
-    numbers: list[int] = []
-    differences: list[Difference] = []
-    for number, run in enumerate(runs):
-        for earlier in range(number - 1, -1, -1):
-            if runs[earlier].model != run.model:
+    changes: dict[int, tuple[str, Difference]] = {}
+    for number, record in enumerate(records):
+        for earlier in reversed(records[:number]):
+            if earlier.run.model != record.run.model:
                 continue
-            difference = compare(runs[earlier], run).versus.difference
+            difference = compare(earlier.run, record.run).versus.difference
             if difference:
-                changed[number] = replace(changed[number], before=runs[earlier].id)
-                numbers.append(number)
-                differences.append(difference)
+                changes[number] = (earlier.run.id, difference)
                 break
 
-    for number, difference in zip(numbers, correct_together(differences), strict=True):
-        changed[number] = replace(changed[number], change=difference)
+    changed = list(records)
+    corrected = correct_together([difference for _, difference in changes.values()])
+    for (number, (before, _)), difference in zip(changes.items(), corrected, strict=True):
+        changed[number] = replace(records[number], before=before, change=difference)
     return changed
 
 
-def _format_start(started: str) -> str:
-    """Return a time as readers need it: `2026-11-15 10:00`."""
-    return started[:16].replace("T", " ")
-
-
 def _runs_table(history: History) -> Table:
-    rows = [(_format_start(record.started), record.id, *_describe_record(record)) for record in history.records]
+    rows = [_describe_record(record) for record in history.records]
     titles = ["started", "run", "model", "cases", "rate [95%]", "scripted", "gain [95%]", "verdict"]
     titles += ["since the run before", "errors", "cost"]
     right = ("cases", "scripted", "errors", "cost")
@@ -402,17 +312,21 @@ def _runs_table(history: History) -> Table:
 
 
 def _describe_record(record: RunRecord) -> tuple[str, ...]:
-    errors = record.counts.errors + record.scripted.errors
+    run = record.run
+    scripted = record.summary.total.scripted
+    live = record.summary.total.main.counts
     return (
-        record.model,
-        str(record.cases),
-        format_rate(record.rate) if record.counts.trials else NO_VALUE,
-        f"{record.scripted.passed}/{record.scripted.trials}" if record.scripted.trials else "",
+        run.started[:16].replace("T", " "),  # `2026-11-15 10:00`
+        run.id,
+        run.model,
+        str(len(run.cases)),
+        format_rate(record.summary.total.main.rate) if live.trials else NO_VALUE,
+        f"{scripted.passed}/{scripted.trials}" if scripted.trials else "",
         format_gain(record.gain) if record.gain else "",
         record.gain.verdict if record.gain else "",
         _describe_change(record.change),
-        str(errors or ""),
-        format_cost(record.spent),
+        str(live.errors + scripted.errors or ""),
+        format_cost(record.summary.total.spent),
     )
 
 
@@ -432,32 +346,29 @@ def _without_empty_columns(table: Table) -> Table:
 
 
 def _unreadable_table(history: History) -> Table:
-    rows = [(found.path, found.reason) for found in history.unreadable]
+    rows = [(error.path, error.reason) for error in history.unreadable]
     title = f"{count_noun(len(rows), 'file')} that cannot be read"
     return Table(title, (Column("file"), Column("why")), rows)
 
 
 def _record_as_json(record: RunRecord) -> dict[str, Any]:
+    run = record.run
+    total = record.summary.total
+    statistics = {
+        "cases": len(run.cases),
+        "counts": total.main.counts,
+        "rate": total.main.rate,
+        "scripted": total.scripted,
+        "gain": record.gain,
+        "change": record.change,
+        "spent": total.spent,
+    }
     return {
-        "run": record.id,
-        "started": record.started,
-        "model": record.model,
-        "baseline": record.baseline,
+        "run": run.id,
+        "started": run.started,
+        "model": run.model,
+        "baseline": run.baseline,
         "folder": record.folder,
         "before": record.before,
-        "statistics": {
-            "cases": record.cases,
-            "counts": asdict(record.counts),
-            "rate": {**asdict(record.rate), "value": record.rate.value},
-            "scripted": asdict(record.scripted),
-            "gain": _difference_as_json(record.gain),
-            "change": _difference_as_json(record.change),
-            "spent": asdict(record.spent),
-        },
+        "statistics": to_plain(statistics),
     }
-
-
-def _difference_as_json(difference: Difference | None) -> dict[str, Any] | None:
-    if difference is None:
-        return None
-    return {**asdict(difference), "verdict": difference.verdict}

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Literal
 
 from skillshelf.agent.events import Failed
 from skillshelf.evals._coverage import Coverage, SkillContent, cover_skill
@@ -38,6 +39,10 @@ from skillshelf.text import count_noun
 Trials = Mapping[str, Sequence[Outcome]]
 """The trials of an arm by case."""
 ARMS: tuple[Arm, ...] = ("with", "without", "old")
+STOPPED = "stopped"
+"""Stands before the reason why a trial that counts ended early."""
+CaseStatus = Literal["missed", "flaky", "error", "untried", "passed"]
+_NO_SUBJECT = About("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +141,14 @@ def _count_passes(outcomes: Sequence[Outcome]) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class MissedCheck:
-    """A check that did not hold, with one of its reasons."""
+class Miss:
+    """A check that did not hold, with one of its reasons, or what ended trials early, such as a limit."""
 
     check: str
+    """The name of the check, or STOPPED."""
     reason: str
     times: int
-    about: About
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Why a trial that counts ended early, such as a limit, or a skill that is not there."""
-
-    reason: str
-    times: int
+    about: About = _NO_SUBJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +160,15 @@ class CaseArm:
     rate: Rate
     spent: Spending
     """The agent's usage in the trials that count. Errors and judges are in the sum of the arm."""
-    failures: tuple[MissedCheck, ...]
+    failures: tuple[Miss, ...]
     errors: tuple[str, ...]
-    stops: tuple[Stop, ...] = ()
+    stops: tuple[Miss, ...] = ()
     """Why trials that missed ended early."""
+
+    @property
+    def misses(self) -> tuple[Miss, ...]:
+        """Why trials missed: what stopped them comes before the checks, which can only say that there was no answer."""
+        return (*self.stops, *self.failures)
 
 
 _NO_TRIALS = CaseArm((), Counts(), exact_rate(0, 0), Spending(), (), ())
@@ -181,6 +184,16 @@ class CaseSummary:
         """The case with the skill as it is; without trials if it was never run so."""
         return self.arms.get("with") or _NO_TRIALS
 
+    @property
+    def status(self) -> CaseStatus:
+        """`flaky` if the case passed sometimes and missed sometimes, `untried` if it was never run with the skill."""
+        counts = self.main.counts
+        if counts.missed:
+            return "flaky" if counts.passed else "missed"
+        if counts.errors:
+            return "error"
+        return "passed" if counts.trials else "untried"
+
 
 @dataclass(frozen=True, slots=True)
 class ArmSummary:
@@ -192,6 +205,9 @@ class ArmSummary:
     """The share of repeated cases that passed sometimes and missed sometimes; None if no case was repeated."""
     spent: Spending
     """Everything that was paid for, errors and judges included."""
+
+
+_NO_LIVE_CASES = ArmSummary(Counts(), exact_rate(0, 0), None, Spending())
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +223,11 @@ class Group:
     scripted: Counts
     """The scripted cases, each counted once."""
     trigger: TriggerScore | None = None
+
+    @property
+    def main(self) -> ArmSummary:
+        """The live cases with the skill as it is; without trials if there is none."""
+        return self.arms.get("with") or _NO_LIVE_CASES
 
     @property
     def spent(self) -> Spending:
@@ -297,17 +318,17 @@ def summarize_trials(outcomes: Iterable[Outcome]) -> CaseArm:
         spent=sum_spending((outcome.trace.usage, outcome.trace.seconds) for outcome in tried),
         failures=_collect_failures(tried),
         errors=tuple(find_error(outcome) for outcome in ordered if outcome.status == "error"),
-        stops=tuple(Stop(reason, times) for reason, times in stops.items() if reason),
+        stops=tuple(Miss(STOPPED, reason, times) for reason, times in stops.items() if reason),
     )
 
 
-def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[MissedCheck, ...]:
+def _collect_failures(outcomes: Sequence[Outcome]) -> tuple[Miss, ...]:
     failed: dict[str, list[CheckResult]] = defaultdict(list)
     for outcome in outcomes:
         for result in outcome.failed:
             failed[result.name].append(result)
     return tuple(
-        MissedCheck(name, results[0].verdict.reason, len(results), results[0].about) for name, results in failed.items()
+        Miss(name, results[0].verdict.reason, len(results), results[0].about) for name, results in failed.items()
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from skillshelf.evals._results import Arm, Status
+from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import (
     MAX_REASON,
     NO_VALUE,
-    STOPPED,
     format_change,
     format_cost,
     format_count,
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-COUNTED: tuple[Status, ...] = ("passed", "missed")
-"""The trials that are in a rate."""
+COUNTED = "passed,missed"
+"""The status of trials that are in a rate."""
 MAX_ROWS = 50
 MAX_REASONS = 3
 MAX_GAPS = 4
@@ -46,96 +45,50 @@ _STATUS_COLORS = {"missed": "red", "flaky": "red", "error": "yellow"}
 _WORKFLOW_COMMAND = re.compile(r"^\s*:(?=:)")
 
 
-def link_trials(
-    *,
-    skill: str | None = None,
-    arms: Sequence[str] = (),
-    statuses: Sequence[Status] = (),
-    case: str | None = None,
-    trigger: bool | None = None,
-    about: str | None = None,
-    loaded: str | None = None,
-    failed: str | None = None,
-    stopped: str | None = None,
-    fault: int | None = None,
-    compared: str | None = None,
-    live: bool | None = None,
-    is_flaky: bool = False,
-) -> str:
-    """Return the address of the trials that meet every condition.
+def link_trials(**conditions: str | int | None) -> str:
+    """Return the address of the trials that meet every condition; None is no condition.
 
-    `about` names a skill of which the case says whether it should be loaded. `loaded` names a skill that the trial
-    loaded, and is empty for trials that loaded none. `failed` names a check that did not hold. `stopped` is why the
-    trial ended early. `fault` is the number of an infrastructure error. `compared` is the arm that the case is compared
-    with. Only live cases are in a rate.
+    The names are those of CONDITIONS in page.js. `about` names a skill of which the case says whether it should be
+    loaded. `loaded` names a skill that the trial loaded, and is empty for trials that loaded none. `failed` names a
+    check that did not hold. `stopped` is why the trial ended early. `fault` is the number of an infrastructure error.
+    `compared` is the arm that the case is compared with. Only live cases are in a rate.
     """
-    conditions: dict[str, str | None] = {
-        "skill": skill,
-        "arm": ",".join(arms) or None,
-        "status": ",".join(statuses) or None,
-        "case": case,
-        "trigger": None if trigger is None else _yes_or_no(trigger),
-        "about": about,
-        "loaded": loaded,
-        "failed": failed,
-        "stopped": stopped,
-        "fault": None if fault is None else str(fault),
-        "compared": compared,
-        "live": None if live is None else _yes_or_no(live),
-        "flaky": "yes" if is_flaky else None,
-    }
-    # The page shows names with hidden characters written out, and compares them so.
-    given = {name: clean(value) for name, value in conditions.items() if value is not None}
+    given = {}
+    for name, value in sorted(conditions.items()):
+        if isinstance(value, bool):
+            value = "yes" if value else "no"
+        if value is not None:
+            given[name] = clean(str(value))  # the page shows names with hidden characters written out
     return f"#trials?{urlencode(given, quote_via=quote)}"
 
 
 def link_rate(skill: str | None, arm: Arm) -> str:
     """Return the address of the trials that a pass rate is over. No skill means all of them."""
-    return link_trials(skill=skill, live=True, arms=(arm,), statuses=COUNTED)
+    return link_trials(skill=skill, live=True, arm=arm, status=COUNTED)
 
 
 def link_gain(skill: str | None, base: str) -> str:
     """Return the address of the trials that a gain is over."""
-    return link_trials(skill=skill, arms=("with", base), statuses=COUNTED, compared=base)
-
-
-def _yes_or_no(value: bool) -> str:
-    return "yes" if value else "no"
+    return link_trials(skill=skill, arm=f"with,{base}", status=COUNTED, compared=base)
 
 
 def summary_tables(summary: Summary) -> tuple[Table, ...]:
     """Return the tables of a summary in their order, without those that have no rows."""
-    tables = [
-        _skills_table(summary),
-        _scripted_table(summary),
-        cut_rows(_cases_table(summary)),
-        _gain_table(summary),
-        _triggers_table(summary),
-        _confusion_table(summary),
-        _coverage_table(summary),
-        _faults_table(summary),
-    ]
-    return tuple(table for table in tables if table.rows)
+    return tuple(table for table in make_tables(summary).values() if table.rows)
 
 
-class PageTables(NamedTuple):
-    """The tables that the HTML page shares with the terminal, in full."""
-
-    scripted: Table
-    gain: Table
-    triggers: Table
-    coverage: Table
-    faults: Table
-
-
-def page_tables(summary: Summary) -> PageTables:
-    return PageTables(
-        _scripted_table(summary),
-        _gain_table(summary),
-        _triggers_table(summary),
-        _coverage_table(summary, is_full=True),
-        _faults_table(summary, is_full=True),
-    )
+def make_tables(summary: Summary, *, is_full: bool = False) -> dict[str, Table]:
+    """Return the tables of a summary by name. The page has them in full, a terminal as much as a reader takes in."""
+    return {
+        "skills": _skills_table(summary),
+        "scripted": _scripted_table(summary),
+        "cases": cut_rows(_cases_table(summary)),
+        "gain": _gain_table(summary),
+        "triggers": _triggers_table(summary),
+        "confusion": _confusion_table(summary),
+        "coverage": _coverage_table(summary, is_full),
+        "faults": _faults_table(summary, is_full),
+    }
 
 
 def summary_line(summary: Summary) -> str:
@@ -271,24 +224,14 @@ def _cases_table(summary: Summary) -> Table:
     rows = []
     for case in cases:
         counts = case.main.counts
-        status = _describe_status(counts)
-        rows.append((status, f"{counts.passed}/{counts.trials}", case.info.label, _explain_case(case)))
+        rows.append((case.status, f"{counts.passed}/{counts.trials}", case.info.label, _explain_case(case)))
 
     columns = (Column("status"), Column("passed", right=True), Column("case"), Column("why"))
     return Table("Cases to look at", columns, rows)
 
 
-def _describe_status(counts: Counts) -> str:
-    if not counts.missed:
-        return "error"
-    return "flaky" if counts.passed else "missed"
-
-
 def _explain_case(case: CaseSummary) -> str:
-    reasons = [f"{STOPPED}: {stop.reason}" for stop in case.main.stops]
-    reasons += [f"{failure.check}: {failure.reason}" for failure in case.main.failures]
-    if not reasons:
-        reasons = list(dict.fromkeys(case.main.errors))
+    reasons = [f"{miss.check}: {miss.reason}" for miss in case.main.misses] or list(dict.fromkeys(case.main.errors))
     shown = [truncate(reason, MAX_REASON) for reason in reasons[:MAX_REASONS]]
     if len(reasons) > MAX_REASONS:
         shown.append(f"and {len(reasons) - MAX_REASONS} more")
@@ -334,9 +277,9 @@ def _triggers_table(summary: Summary) -> Table:
         if score:
             name = group.name
             f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}".rstrip()
-            precision_link = link_trials(about=name, loaded=name, live=True, arms=("with",), statuses=COUNTED)
-            recall_link = link_trials(skill=name, trigger=True, live=True, arms=("with",), statuses=COUNTED)
-            f1_link = link_trials(about=name, live=True, arms=("with",), statuses=COUNTED)
+            precision_link = link_trials(about=name, loaded=name, live=True, arm="with", status=COUNTED)
+            recall_link = link_trials(skill=name, trigger=True, live=True, arm="with", status=COUNTED)
+            f1_link = link_trials(about=name, live=True, arm="with", status=COUNTED)
             rows.append(
                 (
                     skill_label(name),
@@ -369,7 +312,7 @@ def _confusion_table(summary: Summary) -> Table:
     return Table("Who was loaded", columns, rows, notes)
 
 
-def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
+def _coverage_table(summary: Summary, is_full: bool) -> Table:
     rows = []
     for coverage in summary.coverage:
         references = f"{coverage.references - len(coverage.unloaded)}/{coverage.references}"
@@ -377,7 +320,7 @@ def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
         gaps = ", ".join(coverage.gaps if is_full else coverage.gaps[:MAX_GAPS])
         if len(coverage.gaps) > MAX_GAPS and not is_full:
             gaps += " …"
-        link = link_trials(arms=("with",))
+        link = link_trials(arm="with")
         rows.append((coverage.skill, Cell(references, link=link), Cell(sections, link=link), gaps))
 
     columns = (
@@ -389,10 +332,10 @@ def _coverage_table(summary: Summary, *, is_full: bool = False) -> Table:
     return Table("Coverage", columns, rows)
 
 
-def _faults_table(summary: Summary, *, is_full: bool = False) -> Table:
+def _faults_table(summary: Summary, is_full: bool) -> Table:
     rows = []
     for number, fault in enumerate(summary.faults, 1):
-        times = Cell(str(fault.times), link=link_trials(statuses=("error",), fault=number))
+        times = Cell(str(fault.times), link=link_trials(status="error", fault=number))
         if is_full:
             rows.append((times, ", ".join(fault.cases[:MAX_FAULT_CASES]), fault.message))
         else:

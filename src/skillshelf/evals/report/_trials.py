@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from skillshelf.agent.events import (
     Event,
@@ -30,16 +30,20 @@ from skillshelf.agent.events import (
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
 from skillshelf.evals._coverage import list_offered
-from skillshelf.evals._results import CaseInfo, CheckResult, Outcome
+from skillshelf.evals._results import CheckResult, Outcome
 from skillshelf.evals._text import format_money
 from skillshelf.evals._trace import CommandRun, FileState, Trace
-from skillshelf.evals.report._format import (
-    MAX_REASON,
+from skillshelf.evals.report._format import MAX_REASON, format_count, format_seconds
+from skillshelf.evals.report._summary import (
+    ARMS,
     STOPPED,
-    format_count,
-    format_seconds,
+    CaseStatus,
+    CaseSummary,
+    Miss,
+    Summary,
+    find_error,
+    find_stop,
 )
-from skillshelf.evals.report._summary import ARMS, CaseSummary, Summary, find_error, find_stop
 from skillshelf.evals.report._tables import format_case_rate, link_trials
 from skillshelf.text import clean, count_noun, to_json, truncate
 
@@ -305,22 +309,15 @@ class TrialRow(NamedTuple):
     spent: str
 
 
-class MissReason(NamedTuple):
-    name: str
-    times: int
-    text: str
-    link: str
-
-
 class CaseView(NamedTuple):
     """A case as the page shows it."""
 
     number: int
-    info: CaseInfo
-    status: str
+    summary: CaseSummary
     share: str
     facts: Sequence[str]
-    reasons: Sequence[MissReason]
+    misses: Sequence[tuple[Miss, str]]
+    """Why trials missed, each with the address of these trials."""
     trials: Sequence[TrialRow]
 
 
@@ -335,8 +332,8 @@ class TrialList(NamedTuple):
 
 def list_trials(summary: Summary) -> TrialList:
     """Return the cases with their trials: misses first, then flaky ones, errors, and the rest."""
-    order = ("missed", "flaky", "error", "untried", "passed")
-    ordered = sorted(summary.total.cases, key=lambda case: order.index(_status_of(case)))
+    order = get_args(CaseStatus)
+    ordered = sorted(summary.total.cases, key=lambda case: order.index(case.status))
     # Frozen outcomes hold dictionaries, so they are known by their identity.
     numbers = {id(outcome): number for number, outcome in enumerate(summary.run.outcomes, 1)}
     book = TranscriptBook()
@@ -398,43 +395,20 @@ def _describe_case(number: int, case: CaseSummary, rows: Sequence[TrialRow]) -> 
     if counts.errors:
         share += f", {count_noun(counts.errors, 'error')}"
     facts = [case.info.location, format_case_rate(case), *_describe_usage(case)]
-    case_id = case.info.id
-    reasons = [
-        MissReason(
-            STOPPED,
-            stop.times,
-            stop.reason,
-            link_trials(case=case_id, arms=("with",), statuses=("missed",), stopped=stop.reason),
-        )
-        for stop in case.main.stops
-    ]
-    reasons += [
-        MissReason(
-            failure.check,
-            failure.times,
-            failure.reason,
-            link_trials(case=case_id, arms=("with",), failed=failure.check),
-        )
-        for failure in case.main.failures
-    ]
     return CaseView(
         number=number,
-        info=case.info,
-        status=_status_of(case),
+        summary=case,
         share=share,
         facts=[fact for fact in facts if fact],
-        reasons=reasons if case.main.failures else (),
+        misses=[(miss, _link_miss(case.info.id, miss)) for miss in case.main.misses],
         trials=rows,
     )
 
 
-def _status_of(case: CaseSummary) -> str:
-    counts = case.main.counts
-    if counts.missed:
-        return "flaky" if counts.passed else "missed"
-    if counts.errors:
-        return "error"
-    return "passed" if counts.trials else "untried"
+def _link_miss(case: str, miss: Miss) -> str:
+    if miss.check == STOPPED:
+        return link_trials(case=case, arm="with", status="missed", stopped=miss.reason)
+    return link_trials(case=case, arm="with", failed=miss.check)
 
 
 def _describe_usage(case: CaseSummary) -> list[str]:
