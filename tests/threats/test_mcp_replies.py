@@ -58,8 +58,8 @@ def endless(sent: list[int], head: bytes, start: bytes) -> Answer:
     return answer
 
 
-def ask(site: Site, method: str = "", answer: Answer | None = None) -> tuple[str, list[str]]:
-    """Call the tool of a server that has an answer of its own to a method.
+def ask(site: Site, special: Mapping[str, Answer] | None = None) -> tuple[str, list[str]]:
+    """Call the tool of a server that has answers of its own to some methods.
 
     Return the reply or the failure, and the notices for the user.
     """
@@ -69,9 +69,8 @@ def ask(site: Site, method: str = "", answer: Answer | None = None) -> tuple[str
         ),
         "tools/list": result(tools=[TOOL]),
         "tools/call": result(content=[TEXT]),
+        **(special or {}),
     }
-    if answer is not None:
-        answers[method] = answer
 
     def serve(page: BaseHTTPRequestHandler) -> None:
         request = json.loads(page.rfile.read(int(page.headers.get("Content-Length", 0))) or "{}")
@@ -120,7 +119,7 @@ def test_the_server_of_these_tests_works(site: Site) -> None:
 def test_an_endless_answer_is_cut(site: Site, head: bytes, start: bytes, reason: str) -> None:
     """The call fails, and the connection ends."""
     sent: list[int] = []
-    failure, _ = ask(site, "tools/call", endless(sent, head, start))
+    failure, _ = ask(site, {"tools/call": endless(sent, head, start)})
     assert reason in failure
     assert sum(sent) < 100_000_000
 
@@ -136,7 +135,7 @@ def test_an_endless_answer_is_cut(site: Site, head: bytes, start: bytes, reason:
 )
 def test_an_answer_with_too_many_values_is_not_parsed(site: Site, head: bytes, body: bytes) -> None:
     """The errors about 300,000 parts that are none, in 900 KB, would take 1.6 GB."""
-    failure, _ = ask(site, "tools/call", raw(OK + head, body))
+    failure, _ = ask(site, {"tools/call": raw(OK + head, body)})
     assert "the server sent a message with over 100,000 values" in failure
 
 
@@ -144,14 +143,14 @@ def test_a_server_cannot_name_an_encoding_that_hides_the_values(site: Site) -> N
     """In EBCDIC a bracket is another byte. Events are UTF-8."""
     event = ("data: " + json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"content": [TEXT]}}) + "\n\n").encode("cp037")
     head = OK + b"Content-Type: text/event-stream; charset=cp037\r\n"
-    failure, _ = ask(site, "tools/call", raw(head, event))
+    failure, _ = ask(site, {"tools/call": raw(head, event)})
     assert "ended the connection during the call" in failure
 
 
 def test_a_compressed_answer_is_refused(site: Site) -> None:
     """None was asked for, and a small one can be huge when unpacked."""
     head = OK + b"Content-Encoding: gzip\r\n" + JSON
-    failure, _ = ask(site, "tools/call", raw(head, gzip.compress(MEGABYTE * 100)))
+    failure, _ = ask(site, {"tools/call": raw(head, gzip.compress(MEGABYTE * 100))})
     assert "the server sent a compressed message" in failure
 
 
@@ -165,6 +164,15 @@ def test_a_compressed_answer_is_refused(site: Site) -> None:
 )
 def test_an_endless_tool_list_is_refused(site: Site, tools: list[Any], reason: str) -> None:
     """Each page names a next one. The agent goes on without the server."""
-    _, (notice,) = ask(site, "tools/list", result(tools=tools, nextCursor="more"))
+    _, (notice,) = ask(site, {"tools/list": result(tools=tools, nextCursor="more")})
     assert "The MCP server kit cannot be used" in notice
     assert reason in notice
+
+
+def test_a_regular_expression_of_a_server_is_not_run(site: Site) -> None:
+    """This one would take centuries. A structured result is passed on as it is."""
+    schema = {"type": "object", "properties": {"word": {"type": "string", "pattern": "^(a+)+$"}}}
+    call = result(content=[], structuredContent={"word": "a" * 60 + "!"})
+    answers = {"tools/list": result(tools=[TOOL | {"outputSchema": schema}]), "tools/call": call}
+    reply, _ = ask(site, answers)
+    assert "aaa!" in reply

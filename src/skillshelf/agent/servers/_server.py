@@ -92,6 +92,7 @@ class ToolServer:
                         transport = program.connect()
                     client = Client(transport)
                     await stack.enter_async_context(client)
+                    client.session.validate_tool_result = _accept  # type: ignore[method-assign]
                     self.tools = await self._list_tools(client)
                 self._client = client
                 self.state = "ready"
@@ -206,6 +207,13 @@ class ToolServer:
         if result.is_error:
             raise ToolFailed("\n\n".join(part for part in parts if isinstance(part, str)) or "The tool failed.")
         return parts[0] if len(parts) == 1 else parts
+
+
+async def _accept(name: str, result: types.CallToolResult) -> None:
+    """Accept a structured result that does not match the tool's output schema.
+
+    The SDK would match it with the server's own regular expressions, one of which can hold up the agent for ever.
+    """
 
 
 def _unwrap(error: BaseException) -> BaseException:
