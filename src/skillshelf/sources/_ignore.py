@@ -2,7 +2,7 @@
 
 Such files come with the skills and cannot be trusted. A path is matched name by name, and a name by the expression that
 `fnmatch` makes of a pattern, which never goes back over what a `*` took: no pattern costs more than its length times
-that of the path. With the pathspec library, four `*` in a pattern take a second for a name of 250 letters.
+that of the path. docs/adr/0004 compares it with the pathspec library.
 """
 
 import re
@@ -26,7 +26,8 @@ _Segment = Callable[[str], object] | None
 
 _NEVER = "".__eq__  # no name is empty
 _MAGIC = re.compile(r"[*?\[\\]")
-_PIECE = re.compile(r"\\(?P<escaped>.)|\[(?P<negation>[!^]?)(?P<items>]?(?:[^]\\[]|\[(?!:))*)]|.", re.DOTALL)
+# Possessive: the first `]` of a class is an item, even if the class then has no end.
+_PIECE = re.compile(r"\\(?P<escaped>.)|\[(?P<negation>[!^]?+)(?P<items>]?+(?:[^]\\[]|\[(?!:))*+)]|.", re.DOTALL)
 _RANGE = re.compile(r"(?P<first>.)-(?P<last>.)", re.DOTALL)
 
 
