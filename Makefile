@@ -98,7 +98,7 @@ faults: $(INSTALLED)  ## a fault at every file operation, and at every statement
 # the tests of the agent, the adapters, the MCP server and the docs run on one.
 ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters bundled faults test_bench.py test_bench_search.py test_cli_serve.py test_company_package.py test_compaction.py \
 	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py \
-	test_models.py test_routing.py test_typed.py \
+	test_models.py test_typed.py \
 	evals/test_cli_eval.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
 	threats/test_confinement.py threats/test_eval_trust.py threats/test_git_guard.py threats/test_session_faults.py) \
 	$(foreach name, chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'

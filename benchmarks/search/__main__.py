@@ -17,7 +17,7 @@ from benchmarks.search.baselines import ALL_FIELDS, SHORT_FIELDS, PlainBM25, Pla
 from benchmarks.search.collections import OWN_DATA, Collection, DataError
 from benchmarks.search.presence import ask_all, choose_sizes, measure_present_with_bm25
 from benchmarks.search.speed import Speed, write_skills
-from benchmarks.search.tables import Measured, Table
+from benchmarks.search.tables import EARLIER, WITH_EXTRA, WITHOUT_EXTRA, Measured, Table
 from benchmarks.search.worker import Findings, WorkerError, find, load_metatool, load_public, time_search
 from skillshelf.search import is_similarity_installed
 
@@ -29,8 +29,6 @@ _BEGIN = "<!-- measured: written by `python -m benchmarks.search FOLDER --docs` 
 _END = "<!-- end of measured -->"
 _TIMED_QUERIES = 200
 _FTS5 = "FTS5, all text"
-_WITHOUT = "ours without the extra"
-_WITH = "ours with the extra"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,6 +50,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("folder", nargs="?", type=Path, help="a folder with the public data, or other data of its kind")
     parser.add_argument("--fast", action="store_true", help="a sample of the queries, few skills, no choice of weights")
     parser.add_argument("--sizes", type=int, nargs="*", metavar="N", help="skills to time (5000 50000; --fast: 1000)")
+    parser.add_argument("--before", type=Path, metavar="FOLDER", help="another checkout, whose search is timed too")
     parser.add_argument("--docs", action="store_true", help="write the tables and picture of docs/concepts/search.md")
     options = parser.parse_args(arguments)
     if options.folder is None and PUBLIC_DATA.exists():
@@ -98,7 +97,8 @@ def _measure(options: argparse.Namespace) -> None:
 
     speed: list[Table] = []
     if options.sizes:
-        speed = [tables.show_speed(_measure_speed(collection, options.sizes))]
+        speeds = _measure_speed(collection, options.sizes, options.before)
+        speed = [tables.show_speed(speeds), tables.show_goals(collection, methods, speeds)]
         _print("Speed", speed)
     if options.docs:
         drawn = [method for method in methods if method.title != _FTS5]
@@ -115,9 +115,9 @@ def _measure_folder(folder: Path, *, is_fast: bool, can_choose: bool) -> tuple[C
         for title, fields in (("BM25, name + description", SHORT_FIELDS), ("BM25, all text", ALL_FIELDS)):
             methods.append(_measure_bm25(title, fields, collection, tools))
     methods.append(_measure_fts5(collection, tools))
-    modes = {_WITHOUT: False}
+    modes = {WITHOUT_EXTRA: False}
     if is_similarity_installed():
-        modes[_WITH] = True
+        modes[WITH_EXTRA] = True
     _report(" and ".join(modes))
     with ThreadPoolExecutor() as pool:
         running: dict[str, Future[Findings]] = {}
@@ -155,19 +155,21 @@ def _measure_fts5(collection: Collection, tools: Collection | None) -> Measured:
     return measured
 
 
-def _measure_speed(collection: Collection, sizes: Sequence[int]) -> dict[str, list[Speed]]:
-    """Time collections of several sizes on disk, with the extra and without it."""
+def _measure_speed(collection: Collection, sizes: Sequence[int], before: Path | None) -> dict[str, list[Speed]]:
+    """Time collections of several sizes on disk, with the extra and without it, and with another checkout."""
     texts = [query.text for query in collection.queries]
     queries = random.Random(4).sample(texts, min(_TIMED_QUERIES, len(texts)))
     speeds: dict[str, list[Speed]] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory(prefix="skillshelf-skills-") as folder:
+            skills = Path(folder)
             _report(f"the speed at {size:,} skills")
-            write_skills(collection, size, Path(folder))
-            for title, has_extra in (_WITHOUT, False), (_WITH, True):
-                if has_extra and not is_similarity_installed():
-                    continue
-                speeds.setdefault(title, []).append(time_search(Path(folder), queries, has_extra=has_extra))
+            write_skills(collection, size, skills)
+            if before:
+                speeds.setdefault(EARLIER, []).append(time_search(skills, queries, has_extra=False, checkout=before))
+            speeds.setdefault(WITHOUT_EXTRA, []).append(time_search(skills, queries, has_extra=False))
+            if is_similarity_installed():
+                speeds.setdefault(WITH_EXTRA, []).append(time_search(skills, queries, has_extra=True))
     return speeds
 
 

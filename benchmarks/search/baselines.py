@@ -1,10 +1,9 @@
-"""What our search is compared with: plain BM25 and FTS5, measured in the same run, and recorded figures."""
+"""What our search is compared with, in the same run: plain BM25 and FTS5."""
 
 import importlib.util
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,30 +13,6 @@ SHORT_FIELDS = ("name", "description")
 ALL_FIELDS = ("name", "description", "body")
 
 _WORD = re.compile(r"[a-z0-9à-ÿ]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Figures of an earlier search or another library, which are not measured again."""
-
-    title: str
-    hit_rate: str = ""
-    recall: str = ""
-    metatool: str = ""
-    cjk: str = ""
-    near_misses: str = ""
-    milliseconds: str = ""
-    """The median of a query at 5,000 and at 50,000 skills."""
-
-
-RECORDED = (
-    Recorded("skillshelf 0.1 (recorded)", "46.4 / 60.0", "", "41.4", "14.3", "9.3 %", "18–35 / 173–372 ms"),
-    Recorded("with tantivy (recorded)", "68.8 / 79.7", "90.1", "51.9", "40.8", "", "4 / 11 ms"),
-    Recorded("floor with the extra", "68.5 / 79.5", "", "51.9", "", "", "22 / 60 ms"),
-    Recorded("floor without the extra", "68.0 / 78.5", "88", "", "", "", "22 / 60 ms"),
-)
-RECORDED_SKILLS = 4_672
-"""How many skills the public data has. The recorded figures are about these."""
 
 
 def is_bm25s_installed() -> bool:

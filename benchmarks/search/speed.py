@@ -1,9 +1,9 @@
-"""How long queries, building and updating take, and what the index costs in memory and on disk."""
+"""How long queries, building and updating take, and what the index costs on disk."""
 
-import gc
 import os
 import random
 import re
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ _PARENTS = 3
 _MAX_LINES = 120
 _EDITS = 5
 _WARM_UP = 20
-_SCANS = 3
+_ROUNDS = 3
+"""Scans, and builds: of both the best counts."""
 _CLAUSE = re.compile(r"(?<=[.,;])\s+")
 
 
@@ -29,22 +30,16 @@ class Speed:
     scan: float
     """A cold scan of the same skills."""
     build: float
-    """The first search, which reads all instructions and builds the index."""
+    """A first search, which reads all instructions and builds the index."""
     median: float
     slow: float
     """95 of 100 queries take less."""
     update: float
     """The first search after the instructions of one skill changed, beyond a usual search."""
-    memory: int
-    """Resident bytes that came with the index, with libraries and tables, and with what building it left behind."""
     stored: int
     """Bytes in the cache folder that came with the index."""
-    fixed_memory: int = 0
-    """Resident bytes that the search of a single skill takes: libraries and tables."""
     next_process: float = 0.0
     """The first search of another process, which may find a stored index."""
-    next_memory: int = 0
-    """The same as `memory` in that process."""
 
 
 def write_skills(collection: Collection, count: int, folder: Path) -> None:
@@ -87,52 +82,44 @@ def _write_skill(folder: Path, name: str, description: str, lines: Sequence[str]
 
 def measure_speed(folder: str, queries: Sequence[str]) -> Speed:
     """Measure one folder of skills. Call it in a process of its own, with an empty cache folder."""
-    scans = [_cpu(lambda: Shelf([DirectorySource(folder, cache=False)])) for _ in range(_SCANS)]
+    scans = [_cpu(lambda: Shelf([DirectorySource(folder, cache=False)])) for _ in range(_ROUNDS)]
+    builds = [_measure_build(folder, queries[0]) for _ in range(_ROUNDS)]
+
     shelf = Shelf([DirectorySource(folder, cache=True)])
     bytes_before = _measure_cache()
-    gc.collect()
-    memory_before = _resident_bytes()
-    build = _cpu(lambda: shelf.search(queries[0]))
     for query in queries[:_WARM_UP]:
         shelf.search(query)
-    gc.collect()
-    memory = _resident_bytes() - memory_before
+    stored = _measure_cache() - bytes_before
 
     times = [_cpu(lambda query=query: shelf.search(query)) for query in queries]
-    median = percentile(times, 0.5)
-    stored = _measure_cache() - bytes_before
     updates = [_measure_update(shelf, folder, number, queries[0]) for number in range(_EDITS)]
     usual = percentile([_cpu(lambda: shelf.search(queries[0])) for _ in range(_EDITS)], 0.5)
     return Speed(
         skills=len(shelf.catalog),
         scan=min(scans),
-        build=build,
-        median=median,
+        build=min(builds),
+        median=percentile(times, 0.5),
         slow=percentile(times, 0.95),
         update=max(0.0, percentile(updates, 0.5) - usual),
-        memory=memory,
         stored=stored,
     )
 
 
-@dataclass(frozen=True)
-class FirstSearch:
-    """The first search of a process."""
-
-    seconds: float
-    memory: int
-
-
-def measure_first_search(folder: str, queries: Sequence[str]) -> FirstSearch:
-    """Measure the first search of this process, and the memory that it and some more take."""
+def measure_first_search(folder: str, query: str) -> float:
+    """Return the seconds of the first search of this process."""
     shelf = Shelf([DirectorySource(folder, cache=True)])
-    gc.collect()
-    memory_before = _resident_bytes()
-    seconds = _cpu(lambda: shelf.search(queries[0]))
-    for query in queries[:_WARM_UP]:
-        shelf.search(query)
-    gc.collect()
-    return FirstSearch(seconds, _resident_bytes() - memory_before)
+    return _cpu(lambda: shelf.search(query))
+
+
+def _measure_build(folder: str, query: str) -> float:
+    """Build the index in a cache folder that is empty."""
+    usual = os.environ["XDG_CACHE_HOME"]
+    with tempfile.TemporaryDirectory(prefix="skillshelf-build-") as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        try:
+            return measure_first_search(folder, query)
+        finally:
+            os.environ["XDG_CACHE_HOME"] = usual
 
 
 def _measure_update(shelf: Shelf, folder: str, number: int, query: str) -> float:
@@ -158,8 +145,3 @@ def _measure_cache() -> int:
     for folder, _, names in os.walk(os.environ["XDG_CACHE_HOME"]):
         total += sum(os.path.getsize(os.path.join(folder, name)) for name in names)
     return total
-
-
-def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE")

@@ -6,7 +6,6 @@
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,7 +34,7 @@ from benchmarks.search.presence import (  # noqa: E402
     measure_presence,
     rank_with,
 )
-from benchmarks.search.speed import FirstSearch, Speed, measure_first_search, measure_speed  # noqa: E402
+from benchmarks.search.speed import Speed, measure_first_search, measure_speed  # noqa: E402
 from skillshelf.search import MIN_SCORE, WEIGHTS, SkillSearch, Weights  # noqa: E402
 
 
@@ -63,7 +62,6 @@ class Findings:
 
 FINDINGS = TypeAdapter(Findings)
 SPEED = TypeAdapter(Speed)
-FIRST_SEARCH = TypeAdapter(FirstSearch)
 
 
 class WorkerError(Exception):
@@ -132,21 +130,17 @@ def find(folder: Path, *, has_extra: bool, is_fast: bool, can_choose: bool) -> F
     return FINDINGS.validate_json(_run("findings", str(folder), has_extra, options, environment))
 
 
-def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool) -> Speed:
-    """Measure the speed on a folder of skills, each part in a new process."""
+def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool, checkout: Path = ROOT) -> Speed:
+    """Measure the speed on a folder of skills, of this checkout or another one."""
     with tempfile.TemporaryDirectory(prefix="skillshelf-search-") as temp:
         asked = Path(temp, "queries.json")
         asked.write_text(json.dumps(queries))
-        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache"}
+        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache", "PYTHONPATH": str(checkout.resolve() / "src")}
         os.mkdir(environment["XDG_CACHE_HOME"])
         options = ["--queries", str(asked)]
         speed = SPEED.validate_json(_run("speed", str(folder), has_extra, options, environment))
-        again = FIRST_SEARCH.validate_json(_run("first-search", str(folder), has_extra, options, environment))
-        single = Path(temp, "single")
-        single.mkdir()
-        shutil.copytree(next(folder.iterdir()), single / "skill")
-        alone = FIRST_SEARCH.validate_json(_run("first-search", str(single), has_extra, options, environment))
-    return replace(speed, fixed_memory=alone.memory, next_process=again.seconds, next_memory=again.memory)
+        next_process = float(_run("first-search", str(folder), has_extra, options, environment))
+    return replace(speed, next_process=next_process)
 
 
 def _flag(name: str, is_set: bool) -> list[str]:
@@ -179,7 +173,7 @@ def main() -> None:
     if options.job == "speed":
         print(SPEED.dump_json(measure_speed(str(options.folder), queries)).decode())
     else:
-        print(FIRST_SEARCH.dump_json(measure_first_search(str(options.folder), queries)).decode())
+        print(measure_first_search(str(options.folder), queries[0]))
 
 
 if __name__ == "__main__":
