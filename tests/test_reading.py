@@ -1,11 +1,14 @@
 """Reading SKILL.md files with the faults of real ones: each case is a folder under tests/skills/reading."""
 
+import copy
+import dataclasses
 import json
+import pickle
 from pathlib import Path
 
 import pytest
 
-from skillshelf import DirectorySource, Shelf
+from skillshelf import DirectorySource, MemorySource, Shelf
 from skillshelf.lint import check_name
 from skillshelf.skillmd import Unreadable, decode, read, render_skill
 
@@ -169,6 +172,23 @@ def test_aliases_and_merge_keys_construct_nothing(shelf: Shelf) -> None:
     """An alias stands for its value; a merge key is a key like any other."""
     assert shelf.catalog["anchors"].metadata == {"summary": "Shared words."}
     assert shelf.catalog["merge-key"].metadata == {"<<": {"a": "1"}}
+
+
+def test_what_a_program_does_to_one_skill_changes_no_other() -> None:
+    """Skills with the same fields share them, so they refuse changes. Copies of them don't."""
+    written = "---\nname: {}\ndescription: Same.\nmetadata:\n  by: me\nhooks:\n  stop: x\n---\nDo it.\n"
+    first, second = Shelf([MemorySource({name: written.format(name) for name in ("a", "b")})]).catalog.values()
+
+    for values in (first.metadata, first.fields, first.fields["hooks"]):
+        assert isinstance(values, dict)
+        with pytest.raises(TypeError, match="read-only"):
+            values["evil"] = "1"
+        with pytest.raises(TypeError, match="read-only"):
+            values.clear()
+        for copied in (dict(values), copy.deepcopy(values), pickle.loads(pickle.dumps(values))):
+            copied["evil"] = "1"
+    assert (second.metadata, second.fields) == ({"by": "me"}, {"hooks": {"stop": "x"}})
+    assert json.loads(json.dumps(dataclasses.asdict(second)))["fields"] == second.fields
 
 
 def test_optional_fields_reach_the_descriptor() -> None:

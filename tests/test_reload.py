@@ -239,6 +239,8 @@ def test_a_second_start_opens_no_skill_that_did_not_change(tmp_path: Path, write
         watching.clear()
     assert len(again.catalog) == 600
     assert [path for path in opened if "SKILL.md" in path] == []
+    with pytest.raises(TypeError, match="read-only"):  # the skills share it
+        again.catalog["s1"].metadata["by"] = "me"  # type: ignore[index]
 
 
 def test_readers_always_see_a_whole_catalog(tmp_path: Path, write: Write) -> None:

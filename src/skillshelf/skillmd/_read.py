@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, ReadOnlyDict, SkillDescriptor
 from skillshelf.skillmd._fields import (
     OptionalFields,
     describe_from_body,
@@ -161,7 +161,10 @@ def _read_plain_fields(lines: str) -> OptionalFields | None:
         return None
     diagnostics = DiagnosticCollector()
     optional = read_optional_fields(values, diagnostics)
-    return None if diagnostics.items else optional
+    if diagnostics.items:
+        return None
+    metadata = ReadOnlyDict.make(optional.metadata)
+    return optional._replace(metadata=metadata, fields=ReadOnlyDict.make(optional.fields))
 
 
 def scan_fields(lines: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf._version import __version__
-from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, Found, ReadOnlyDict, SkillDescriptor
 from skillshelf.errors import InvalidSkillError
 from skillshelf.files import (
     NotPlainFile,
@@ -181,13 +181,21 @@ def _restore_skills(state: TreeState, plain: dict[str, Any], source: str) -> Non
 
 
 def _shared_fields(row: list[Any]) -> tuple[Any, ...]:
-    """Return the shared fields of a descriptor in their order: JSON has lists, a descriptor has tuples."""
+    """Return the shared fields of a descriptor in their order: JSON has lists and dicts."""
     if len(row) != len(_SHARED_FIELDS):
         raise ValueError("a row has other fields than a descriptor")
     for name in ("metadata", "fields"):
         if not isinstance(row[_SHARED_FIELDS.index(name)], dict):
             raise TypeError(f"{name} is no mapping")
-    return tuple(tuple(value) if isinstance(value, list) else value for value in row)
+    return tuple(_shared_value(value) for value in row)
+
+
+def _shared_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, dict):
+        return ReadOnlyDict.make(value)
+    return value
 
 
 def _notes(rows: list[list[Any]]) -> tuple[Diagnostic, ...]:
