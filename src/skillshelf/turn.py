@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -82,8 +82,6 @@ class _Cached(NamedTuple):
     loaded: Loaded
     size: int
     """Bytes of the text."""
-    repeat: Activation
-    """The record of another load of the same text. It is made here, so that a repeated load stays cheap."""
 
 
 class Turn:
@@ -122,23 +120,20 @@ class Turn:
     def load(self, name: str, reference: str = "", *, offset: int = 0, by: Requester = "model") -> Loaded:
         """Load a skill's instructions, or a page of one of its references. The same load again reads no file."""
         with self._lock:  # two calls at once read once
-            cached, activation = self._load(name, reference, offset, by)
-        if activation is None:
-            activation = self._record_repeat(cached, by)
+            cached, is_new = self._load(name, reference, offset)
+            loaded = cached.loaded
+            activation = Activation(loaded.skill, loaded.reference, by, cached.size, repeated=not is_new)
+            if is_new:
+                self.activations.append(activation)
+            else:
+                self.hits += 1
+                self.repeats.append(activation)
 
         if by == "user":
-            self.invoked.add(cached.loaded.skill)
+            self.invoked.add(loaded.skill)
         # After the lock is released: an observer may load, too.
         self.shelf.report_activation(activation)
-        return cached.loaded
-
-    def _record_repeat(self, cached: "_Cached", by: Requester) -> Activation:
-        repeat = cached.repeat
-        if repeat.by != by:
-            repeat = replace(repeat, by=by)
-        self.hits += 1
-        self.repeats.append(repeat)
-        return repeat
+        return loaded
 
     def wrote(self, path: str | os.PathLike[str]) -> Delta:
         """Record that the agent wrote a file: its skill is read again when it is next loaded, and the shelf reloads."""
@@ -148,25 +143,22 @@ class Turn:
                 self._forget(key)
         return self.shelf.reload(changed=[path])
 
-    def _load(self, name: str, reference: str, offset: int, by: Requester) -> "tuple[_Cached, Activation | None]":
-        """Return the cached text, and the record that it entered the conversation if it was not there before."""
+    def _load(self, name: str, reference: str, offset: int) -> tuple[_Cached, bool]:
+        """Return the cached text, and whether it was not there before."""
         candidate = self.shelf.catalog.find(name)
         descriptor = candidate.descriptor
         path = resolve_reference(descriptor, reference) if reference else ""
 
-        activation = None
         # The name belongs to the key: a reload may have put another skill at the place.
         key = (candidate.place, descriptor.name, path, offset)
         cached = self._cache.get(key)
-        if cached is None:
-            loaded = self._read(candidate, path, offset)
-            size = _count_bytes(loaded.text)
-            activation = Activation(descriptor.name, path, by, size)
-            self.activations.append(activation)
-            cached = _Cached(descriptor, loaded, size, replace(activation, repeated=True))
-            self._remember(key, cached)
+        if cached is not None:
+            return cached, False
 
-        return cached, activation
+        loaded = self._read(candidate, path, offset)
+        cached = _Cached(descriptor, loaded, _count_bytes(loaded.text))
+        self._remember(key, cached)
+        return cached, True
 
     def _read(self, candidate: Candidate, path: str, offset: int) -> Loaded:
         place = candidate.place
