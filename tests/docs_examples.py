@@ -347,7 +347,7 @@ _LIMITS = (
     ("bounded_yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
     ("skillmd._frontmatter", "MAX_REPAIRED_FIELDS", "fields read one by one if the block is not valid YAML"),
     ("skillmd._fields", "MAX_USABLE_NAME", "characters of a name that can be loaded (the format allows 64)"),
-    ("listing._section", "MAX_DESCRIPTION", "characters of a description that the listing shows"),
+    ("descriptor", "MAX_DESCRIPTION", "characters of a description that are listed and searched"),
     ("listing._section", "MAX_REFERENCES", "references of a skill that the listing names"),
     ("tokens", "DEFAULT_BUDGET", "tokens of a listing (default)"),
     ("pages", "PAGE_BYTES", "a page of a reference, in bytes"),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn
 
 from skillshelf.errors import InvalidSkillError
+from skillshelf.text import truncate
 
 Category = Literal["standard", "raw"]
 Disclosure = Literal["auto", "always", "manual"]
@@ -16,7 +17,7 @@ the listing has its name only. `manual`: hidden from the model; the user can inv
 Severity = Literal["error", "warning", "info"]
 
 MAX_DESCRIPTION = 1024
-"""Characters of a description that the format allows. A longer one is shown and searched up to here."""
+"""Characters of a description that the format allows."""
 
 
 class ReadOnlyDict(dict[str, Any]):
@@ -77,6 +78,11 @@ class SkillDescriptor:
             raise InvalidSkillError(f"SkillDescriptor.category must be 'standard' or 'raw', not {self.category!r}")
         if not self.name:
             raise InvalidSkillError("SkillDescriptor.name must not be empty")
+
+    @property
+    def summary(self) -> str:
+        """The description as it is listed and searched: as many characters as the format allows."""
+        return truncate(self.description, MAX_DESCRIPTION)
 
     @property
     def runs_apart(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
 from skillshelf.skill import BaseSkill, Tool, tool
 from skillshelf.text import truncate
@@ -137,7 +137,7 @@ def _describe_match(match: "Match") -> dict[str, Any]:
     best_words = sorted(match.words, key=lambda word: -word.share)[:_MAX_WORDS]
     described: dict[str, Any] = {
         "name": match.name,
-        "description": truncate(skill.description, MAX_DESCRIPTION),
+        "description": skill.summary,
         "references": references,
         "score": round(match.score, 2),
         "matched": truncate(", ".join(map(str, best_words)), _MAX_WORDS_LENGTH) or "similar meaning",

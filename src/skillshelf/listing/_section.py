@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
+from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, join_block
 from skillshelf.text import text_for_model, truncate
@@ -142,13 +142,12 @@ def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
     if level == Level.NAME:
         return Entry(skill.name, "")
 
-    max_description = MAX_DESCRIPTION
+    description = skill.summary
     max_references = MAX_REFERENCES
     if level == Level.SHORT:
-        max_description = SHORT_DESCRIPTION
+        description = truncate(description, SHORT_DESCRIPTION)
         max_references = 0
 
-    description = truncate(skill.description, max_description)
     references = skill.references[:max_references]
     more = len(skill.references) - len(references)
     return Entry(skill.name, description, references, more, runs_apart=skill.runs_apart)

@@ -159,8 +159,8 @@ class Completions:
     def _complete_skill_name(self, typed: str) -> list[str]:
         skills = [skill for skill in self._shelf.catalog.values() if is_for_model(skill)]
         names = [skill.name for skill in skills]
-        descriptions = [skill.description for skill in skills]
-        return [names[index] for index in rank(typed, NameIndex(names, names, descriptions), len(names))]
+        summaries = [skill.summary for skill in skills]
+        return [names[index] for index in rank(typed, NameIndex(names, names, summaries), len(names))]
 
     def _complete_path(self, name: str, typed: str) -> list[str]:
         skill = self._shelf.catalog.get(name)

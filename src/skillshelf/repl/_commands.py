@@ -58,7 +58,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     commands: Commands[ChatFace] = Commands(rank_with_typos)
 
     def complete_skill(_: str) -> Sequence[Suggestion]:
-        return [Suggestion(name, meta=skill.description) for name, skill in face.core.shelf.catalog.items()]
+        return [Suggestion(name, meta=skill.summary) for name, skill in face.core.shelf.catalog.items()]
 
     def complete_choice(typed: str) -> Sequence[Suggestion]:
         if " " in typed.lstrip():

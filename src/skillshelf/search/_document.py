@@ -4,7 +4,7 @@ import hashlib
 import re
 from typing import Literal, NamedTuple, get_args
 
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.search._limits import MAX_INSTRUCTIONS, MAX_REFERENCES
 from skillshelf.search._words import join_words
 
@@ -56,7 +56,7 @@ def make_document(skill: SkillDescriptor, instructions: str) -> Document:
         is_heading = line.startswith("#") and _HEADING.match(line)
         (headings if is_heading else others).append(line)
 
-    purpose = cut_exclusions(skill.description)
+    purpose = cut_exclusions(skill.summary)
     name = join_words(skill.name)
     return Document(
         name=name,
@@ -64,7 +64,7 @@ def make_document(skill: SkillDescriptor, instructions: str) -> Document:
         headings=join_words("\n".join(headings)),
         instructions=join_words("\n".join(others)),
         references=join_words("\n".join(skill.references[:MAX_REFERENCES])),
-        exclusions=_find_exclusions(skill.description, name),
+        exclusions=_find_exclusions(skill.summary, name),
         meaning=f"{_WORD_BORDER.sub(' ', skill.name)}. {purpose}",
         digest=hash_text(skill, instructions),
     )
@@ -76,15 +76,15 @@ def make_text_document(title: str, text: str) -> Document:
 
 
 def cut_exclusions(description: str) -> str:
-    """Return a description, as far as it is searched, without what it says the skill is not for."""
-    return _EXCLUSION.sub(" ", description[:MAX_DESCRIPTION])
+    """Return a description without what it says the skill is not for."""
+    return _EXCLUSION.sub(" ", description)
 
 
 def hash_text(skill: SkillDescriptor, instructions: str) -> bytes:
     """Return a hash of everything that the index has of a skill."""
     parts = (
         skill.name,
-        skill.description[:MAX_DESCRIPTION],
+        skill.summary,
         *skill.references[:MAX_REFERENCES],
         instructions[:MAX_INSTRUCTIONS],
     )
@@ -97,5 +97,5 @@ def _find_exclusions(description: str, name: str) -> str:
 
     A skill `reverse-engineer` that is not for `reverse engineering of software` must be found by its name.
     """
-    clauses = join_words("\n".join(_EXCLUSION.findall(description[:MAX_DESCRIPTION])))
+    clauses = join_words("\n".join(_EXCLUSION.findall(description)))
     return " ".join(word for word in clauses.split() if word not in name.split())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Candidate
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
+from skillshelf.descriptor import SkillDescriptor
 from skillshelf.search._document import cut_exclusions
 from skillshelf.search._ranking import MIN_SCORE
 from skillshelf.search._search import Match
@@ -147,7 +147,7 @@ def find_overlaps(
 
 def list_phrases(skill: SkillDescriptor, queries: Sequence[str] = ()) -> list[Phrase]:
     """Return the requests that a skill is for: quoted ones and `queries` first, then sentences of its description."""
-    description = cut_exclusions(skill.description)
+    description = cut_exclusions(skill.summary)
     phrases: dict[str, Phrase] = {}
 
     def add(text: str, origin: Origin) -> None:
@@ -266,7 +266,7 @@ class _OverlapFinder:
             return
         shared = [word.word for word in rival.words if word.field in ("name", "description")]
         is_in_both = all(
-            phrase.text.casefold() in " ".join(each.description[:MAX_DESCRIPTION].split()).casefold()
+            phrase.text.casefold() in " ".join(each.summary.split()).casefold()
             for each in (skill, rival.descriptor)
         )
         self._contested.setdefault(frozenset((name, rival.name)), []).append(

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property, lru_cache
 
-from skillshelf.descriptor import MAX_DESCRIPTION
-
 MAX_SUGGESTIONS = 50
 """A longer menu is not read."""
 _MAX_QUERY = 64
@@ -74,7 +72,7 @@ def _cut_at_words(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _join_words(name: str, summary: str) -> str:
-    return f" {name} {summary[:MAX_DESCRIPTION].lower()}".translate(_TO_SPACES)
+    return f" {name} {summary.lower()}".translate(_TO_SPACES)
 
 
 def rank(query: str, names: NameIndex, limit: int = MAX_SUGGESTIONS, find_near: FindNear | None = None) -> list[int]:

@@ -226,7 +226,7 @@ class _SkillCommands(Generic[FaceT]):
 
         command = Command(
             name,
-            skill.description,
+            skill.summary,
             run,
             usage=skill.argument_hint or " ".join(f"[{argument}]" for argument in skill.arguments),
             complete=complete if skill.references else None,
