@@ -117,7 +117,6 @@ NOT_UNDERSTOOD = [
     r"[a\-c]",
     "[c-a]",
     "[[:digit:]x]",
-    "a" * 5000,
 ]
 
 
@@ -152,7 +151,7 @@ def test_a_file_without_rules_is_false() -> None:
         ("**/a/" * 400 + "b", "a/" * 1000 + "b", 1),
         ("**/*a*a*a*a*a*/" * 100 + "b", ("a" * 100 + "/") * 200 + "c", None),
         ("[" * 4000, "[" * 250, None),
-        ("x*" * 500_000, "x" * 250, None),
+        ("x*" * 32_000 + "y", "x" * 250, None),
     ],
 )
 def test_hostile_patterns_take_no_long_time(pattern: str, path: str, hit: int | None) -> None:

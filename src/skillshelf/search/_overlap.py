@@ -266,8 +266,7 @@ class _OverlapFinder:
             return
         shared = [word.word for word in rival.words if word.field in ("name", "description")]
         is_in_both = all(
-            phrase.text.casefold() in " ".join(each.summary.split()).casefold()
-            for each in (skill, rival.descriptor)
+            phrase.text.casefold() in " ".join(each.summary.split()).casefold() for each in (skill, rival.descriptor)
         )
         self._contested.setdefault(frozenset((name, rival.name)), []).append(
             ContestedPhrase(phrase, name, rival.name, own_score, rival.score, tuple(shared), is_in_both, is_new)

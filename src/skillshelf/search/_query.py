@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from skillshelf.search._limits import MAX_QUERY, MAX_QUERY_WORDS
+from skillshelf.search._limits import MAX_QUERY, MAX_QUERY_WORDS, MAX_WORD
 from skillshelf.search._words import cut_ending, is_unspaced, spell_variants, split_query
 
 _MAX_CORRECTED = 3
@@ -16,8 +16,6 @@ _CORRECTED = 0.8
 _UNSPACED = 0.5
 """The importance of a pair of characters: each character is in two of them."""
 _MIN_CORRECTED_LETTERS = 5
-_MAX_CORRECTED_LETTERS = 30
-"""A longer word is data. The words that are one typo away from it would take gigabytes."""
 _COUNT_OF_UNKNOWN = 0.5
 """A word that no skill has weighs a little more than one that a single skill has."""
 
@@ -74,7 +72,7 @@ def read_query(text: str, count: Count, size: int) -> Query:
 
 def _correct(word: str, spelling: str, count: Count) -> str:
     """Return the known word that is one typo away from an unknown one, the most common if there are several."""
-    if not _MIN_CORRECTED_LETTERS <= len(spelling) <= _MAX_CORRECTED_LETTERS:
+    if not _MIN_CORRECTED_LETTERS <= len(spelling) <= MAX_WORD:
         return word
     if not (spelling.isascii() and spelling.isalpha()):
         return word

@@ -2,7 +2,8 @@
 
 from skillshelf.skillmd._codes import READING
 from skillshelf.skillmd._fields import FORMAT_KEYS, find_declared_variables
-from skillshelf.skillmd._layout import MAX_FILE, Unreadable, decode, find_frontmatter
+from skillshelf.skillmd._layout import Unreadable, decode, find_frontmatter
+from skillshelf.skillmd._limits import MAX_FILE
 from skillshelf.skillmd._read import SkillText, read, render_skill
 
 __all__ = [

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from skillshelf.descriptor import MAX_DESCRIPTION, Disclosure
 from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
+from skillshelf.skillmd._limits import MAX_USABLE_NAME, MAX_VARIABLE_NAME, MAX_VARIABLES
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
 FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
-MAX_USABLE_NAME = 128
 _MAX_NAME_SHOWN = 80
 _MAX_VALUE_SHOWN = 80
 # Separators of paths, `@` (it qualifies a name), and whatever quotes, opens a tag or belongs to a pattern.
@@ -314,8 +314,6 @@ def _join_values(value: Any) -> str:
 
 # -- variables for scripts --------------------------------------------------------------------------------------------
 
-_MAX_VARIABLES = 20
-_MAX_VARIABLE_NAME = 128
 # These steer programs. A skill that asks for one wants something other than a key.
 _STEERING_NAMES = frozenset(
     {"PATH", "HOME", "SHELL", "ENV", "IFS", "CDPATH", "SHELLOPTS", "BASHOPTS", "PS4", "TMPDIR", "TMP", "TEMP", "LANG"}
@@ -338,11 +336,11 @@ def find_declared_variables(metadata: Mapping[str, Any]) -> tuple[str, ...]:
         for word in words if isinstance(words, list | tuple) else ():
             if isinstance(word, str) and _is_usable_variable(word):
                 names[word] = None
-    return tuple(names)[:_MAX_VARIABLES]
+    return tuple(names)[:MAX_VARIABLES]
 
 
 def _is_usable_variable(name: str) -> bool:
-    is_name = name.isascii() and name.isidentifier() and len(name) <= _MAX_VARIABLE_NAME
+    is_name = name.isascii() and name.isidentifier() and len(name) <= MAX_VARIABLE_NAME
     upper = name.upper()
     return is_name and upper not in _STEERING_NAMES and not upper.startswith(_STEERING_PREFIXES)
 

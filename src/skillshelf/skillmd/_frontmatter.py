@@ -19,6 +19,7 @@ from skillshelf.bounded_yaml import (
 )
 from skillshelf.skillmd._fields import FORMAT_KEYS
 from skillshelf.skillmd._layout import DiagnosticCollector
+from skillshelf.skillmd._limits import MAX_REPAIRED_FIELDS, MAX_REPAIRED_LEVELS
 from skillshelf.text import truncate
 
 if TYPE_CHECKING:
@@ -154,9 +155,6 @@ def _warn_duplicate(key: str, line: int, diagnostics: DiagnosticCollector) -> No
 
 # -- blocks that are not YAML -----------------------------------------------------------------------------------------
 
-# Each field is parsed on its own; a hostile block with thousands of them must not take seconds.
-MAX_REPAIRED_FIELDS = 256
-_MAX_REPAIRED_LEVELS = 4
 _MAX_QUOTED = 60
 _FIELD = re.compile(
     r"(?P<key>[A-Za-z_][\w .-]{0,99}?|\"[^\"\n]{1,99}\"|'[^'\n]{1,99}')[ \t]*:"
@@ -216,7 +214,7 @@ class _Repair:
         except YamlFault as fault:
             problem = fault.problem
 
-        if not raw.value and raw.below and level < _MAX_REPAIRED_LEVELS:
+        if not raw.value and raw.below and level < MAX_REPAIRED_LEVELS:
             return self._read_nested(raw.below, line + 1, level)
         text = _join_as_text(raw)
         message = f"Invalid YAML in {raw.key!r} ({problem}); its value is taken as text"

@@ -8,9 +8,9 @@ import re
 from typing import NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.skillmd._limits import MAX_FILE
 from skillshelf.text import truncate
 
-MAX_FILE = 1024 * 1024
 _MAX_MESSAGE = 400
 
 # A file that is nothing but a path or an import is short.

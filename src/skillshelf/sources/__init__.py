@@ -4,6 +4,7 @@ from skillshelf.descriptor import Found
 from skillshelf.files import Page
 from skillshelf.sources._directory import DirectorySource, find_skill_places
 from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
+from skillshelf.sources._limits import MAX_DEPTH
 from skillshelf.sources._memory import MemorySource
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 from skillshelf.sources._package import (
@@ -23,7 +24,7 @@ from skillshelf.sources._resources import (
     split_listed_path,
 )
 from skillshelf.sources._source import Cacheable, InFolder, Source
-from skillshelf.sources._tree import MAX_DEPTH, SKILL_FILES, NoteKey, read_skill_folder
+from skillshelf.sources._tree import SKILL_FILES, NoteKey, read_skill_folder
 
 __all__ = [
     "BUNDLED",

@@ -13,10 +13,9 @@ from skillshelf.errors import (
 )
 from skillshelf.files import NotPlainFile, Page, cache_home, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.sources._limits import MAX_FOLDERS
 from skillshelf.sources._tree import NoteKey, SkillTree, TreeState, is_half_written
 
-# A workspace of 100,000 skills has 200,000 folders; a home folder opened by mistake has millions.
-MAX_FOLDERS = 500_000
 # Below this many folders a scan takes a few milliseconds, which is not worth a file.
 MIN_CACHED_FOLDERS = 500
 

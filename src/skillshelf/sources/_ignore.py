@@ -11,11 +11,9 @@ from fnmatch import translate
 from typing import NamedTuple, Self
 
 from skillshelf.files import NotPlainFile, Page, file_stamp, read_file, system
+from skillshelf.sources._limits import MAX_IGNORE_BYTES, MAX_IGNORE_LINES
 
 IGNORE_FILE = ".skillshelfignore"
-_MAX_BYTES = 64 * 1024
-_MAX_LINES = 1000
-_MAX_PATTERN = 4096  # no path is longer, and a longer pattern takes long to compile
 MISSING = -1
 """The stamp of something that does not exist; no hash is -1."""
 _TRY_AGAIN = 0
@@ -126,8 +124,6 @@ def _parse_rule(number: int, line: str) -> _Rule | None:
         pattern += " "  # the first of the spaces was escaped
     if not pattern or pattern.startswith("#"):
         return None
-    if len(pattern) > _MAX_PATTERN:
-        raise _NotUnderstood
 
     is_negated = pattern.startswith("!")
     pattern = pattern.removeprefix("!")
@@ -201,7 +197,7 @@ class IgnoreFile:
         self.fault = ""
         if stamp != MISSING:
             try:
-                self._take_lines(read_file(self._root, [IGNORE_FILE], 0, _MAX_BYTES))
+                self._take_lines(read_file(self._root, [IGNORE_FILE], 0, MAX_IGNORE_BYTES))
             except NotPlainFile as error:
                 self.fault = error.reason
             except OSError as error:
@@ -214,6 +210,6 @@ class IgnoreFile:
 
     def _take_lines(self, page: Page) -> None:
         lines = page.data.decode(errors="replace").split("\n")
-        if page.size > _MAX_BYTES or len(lines) > _MAX_LINES:
-            self.fault = f"only {_MAX_LINES} lines and {_MAX_BYTES} bytes of it count"
-        self.lines = lines[:_MAX_LINES]
+        if page.size > MAX_IGNORE_BYTES or len(lines) > MAX_IGNORE_LINES:
+            self.fault = f"only {MAX_IGNORE_LINES} lines and {MAX_IGNORE_BYTES} bytes of it count"
+        self.lines = lines[:MAX_IGNORE_LINES]

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 
 from skillshelf.files import SCRATCH_FOLDER
+from skillshelf.sources._limits import MAX_REFERENCE_PATH
 from skillshelf.text import find_hidden
 
 VERSION_CONTROL_FOLDERS = frozenset({".git", ".hg", ".svn", ".jj"})
@@ -46,7 +47,6 @@ SKIPPED_UNLESS_SKILL = frozenset({"env", "venv", "virtualenv", "site-packages"})
 
 REFERENCE_FOLDERS = ("references", "scripts", "assets")
 
-_MAX_PATH = 1024
 _DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.I).match
 _FORBIDDEN = frozenset('<>:"|?*\\/')
 _BYPRODUCT_ENDINGS = (".pyc", ".pyo", "~", ".swp")
@@ -78,7 +78,7 @@ def _explain_refused_name(name: str) -> str:
 
 def explain_refused_path(path: str) -> str:
     """Return the reason why a listed path cannot be a file inside the skill's folder; empty if it can."""
-    if not path or len(path) > _MAX_PATH:
+    if not path or len(path) > MAX_REFERENCE_PATH:
         return "it is empty or too long"
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or parts[0].startswith("~") or "%" in path:

@@ -33,6 +33,7 @@ from skillshelf.files import (
 )
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.sources._ignore import IGNORE_FILE, MISSING, IgnoreFile
+from skillshelf.sources._limits import MAX_DEPTH, MAX_LINK_ROUNDS
 from skillshelf.sources._names import (
     REFERENCE_FOLDERS,
     SKIPPED_FOLDERS,
@@ -42,7 +43,6 @@ from skillshelf.sources._names import (
 )
 
 SKILL_FILES = ("SKILL.md", "skill.md")
-MAX_DEPTH = 32
 _TOO_DEEP = f"folders nested deeper than {MAX_DEPTH} are not looked at"
 _TOO_DEEP_FIX = "move what is wanted further up"
 _MAX_LISTED_FAULTS = 20
@@ -54,8 +54,6 @@ EVERYWHERE = "/"
 _MAX_HELD_CHARACTERS = 2 * 1024 * 1024
 _HALF_WRITTEN = "frontmatter-unclosed"
 _NOWHERE = (0, 0)
-# A link can lead to a folder with more links in it. Links that keep changing must not keep the scan going.
-_MAX_ROUNDS = 8
 
 _CANNOT_OPEN = (OSError, NotPlainFile)
 _GONE = (FileNotFoundError, NotADirectoryError, NotPlainFile)
@@ -274,7 +272,7 @@ def set_links(state: TreeState, key: str, folder: PlainFolder, names: Collection
 
 def follow_links(state: TreeState, read_folder: Callable[[str], None]) -> None:
     """Check where each link leads now. `read_folder` reads the folder at a key."""
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_LINK_ROUNDS):
         any_moved = False
         for path, link in list(state.links.items()):
             target = _target(state.path(path))
