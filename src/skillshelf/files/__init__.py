@@ -27,7 +27,6 @@ from skillshelf.files._homes import (
     NotPrivate,
     cache_home,
     config_home,
-    make_folders,
     make_private_folders,
     read_private,
     state_home,
@@ -43,13 +42,12 @@ from skillshelf.files._names import (
     is_inside,
     split_below,
 )
-from skillshelf.files._walk import EntryKind, TreeEntry, list_folder, mounts_below, walk
+from skillshelf.files._walk import TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
     from skillshelf.files._replace import (
         ABSENT,
         FileChanged,
-        FileVersion,
         hash_content,
         make_folder_below,
         make_link_below,
@@ -65,9 +63,7 @@ __all__ = [
     "ABSENT",
     "FRESH_NS",
     "SCRATCH_FOLDER",
-    "EntryKind",
     "FileChanged",
-    "FileVersion",
     "FolderIdentity",
     "LockTimeout",
     "NotPlainFile",
@@ -89,7 +85,6 @@ __all__ = [
     "is_inside",
     "list_folder",
     "make_folder_below",
-    "make_folders",
     "make_link_below",
     "make_private_folders",
     "mounts_below",
@@ -125,7 +120,6 @@ __getattr__ = export_lazily(
         "_replace": [
             "ABSENT",
             "FileChanged",
-            "FileVersion",
             "hash_content",
             "make_folder_below",
             "make_link_below",

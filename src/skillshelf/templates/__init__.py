@@ -1,7 +1,6 @@
 """The templates of `skillshelf new`, and the search for sentences of theirs that an author has not replaced."""
 
 from skillshelf.templates._fill import (
-    TemplateSentence,
     fill_code_skill,
     fill_project,
     fill_skill,
@@ -10,7 +9,6 @@ from skillshelf.templates._fill import (
 )
 
 __all__ = [
-    "TemplateSentence",
     "fill_code_skill",
     "fill_project",
     "fill_skill",
