@@ -62,6 +62,29 @@ def test_search_explains_a_corrected_word(run: Run) -> None:
     assert "migratoins (read as migration)" in run("search", "--explain", "sql", "migratoins")[1]
 
 
+def test_search_says_why_the_skill_that_the_query_names_does_not_come_up(run: Run, write: Write) -> None:
+    """Whether other skills fit or none does."""
+    write("skills/kites", "Fly kites.")
+    write("skills/broken").write_bytes(b"\xff\xfe")
+    run("set", "kites", "off")
+    run("set", "deploy", "manual")
+    run("set", "pdf-forms", "off")
+    write("skills/pdf", "Merge PDF files, not forms.")
+    for query, reason in [
+        (["kites"], "The skill 'kites' doesn't come up: you turned it off (`skillshelf set kites auto` turns it on)."),
+        (["deploy"], "The skill 'deploy' doesn't come up: its disclosure is manual"),
+        (["broken"], "The skill 'broken' doesn't come up: its file can't be used"),
+    ]:
+        code, out, err = run("search", *query)
+        assert (code, out) == (1, "")
+        assert err.startswith(reason)
+        assert "No skill fits" not in err
+    code, out, err = run("search", "pdf", "forms")
+    assert code == 0
+    assert out.startswith("1. pdf ")
+    assert "The skill 'pdf-forms' doesn't come up: you turned it off" in err
+
+
 def test_search_names_the_runner_up(run: Run) -> None:
     """Also if the limit hides it."""
     out = run("search", "--explain", "--limit", "1", "ship", "the", "website")[1]

@@ -8,7 +8,9 @@ from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
 from skillshelf.cli._output import Output, complain, list_names
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, prepare_search
+from skillshelf.explain import explain_request
 from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, show_score, spell_words
+from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, truncate
 
 EXAMPLES = """
@@ -43,7 +45,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         _print_json(query, matches, ranked, out)
     elif matches:
         _print_matches(query, matches, ranked, out, explain=args.explain)
-    else:
+        _report_unavailable(shelf, query, ranked)
+    elif not _report_unavailable(shelf, query, ranked):
         _report_nothing(query, ranked, MIN_SCORE)
         if args.explain and ranked:
             _print_match(1, ranked, query, out, explain=True)
@@ -100,6 +103,19 @@ def _compare_with_next(match: Match, following: Sequence[Match]) -> str:
     elif match.next_score:
         text += f", ahead of the next with {match.next_score:.2f}"
     return text
+
+
+def _report_unavailable(shelf: Shelf, query: str, ranked: Sequence[Match]) -> bool:
+    """Say why the skill that the query names can't come up. Return False if it can, or if the query names none."""
+    name = "-".join(query.split())
+    if any(match.descriptor.name == name for match in ranked):
+        return False
+    explanation = explain_request(shelf, name, query)
+    reason = explanation.reasons[0] if explanation.reasons else None
+    if reason is None or reason.code == "missing" or explanation.is_usable:
+        return False
+    complain(f"The skill {name!r} doesn't come up: {reason}.")
+    return True
 
 
 def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> None:
