@@ -6,9 +6,9 @@ from skillshelf._lazy import export_lazily
 from skillshelf.rendering._output import Cleaned, ReviewPage, fits_screen, show_in_pager, truncate_cells
 
 if TYPE_CHECKING:
-    from skillshelf.rendering._markdown import markdown
+    from skillshelf.rendering._markdown import make_parser, markdown
 
-__all__ = ["Cleaned", "ReviewPage", "fits_screen", "markdown", "show_in_pager", "truncate_cells"]
+__all__ = ["Cleaned", "ReviewPage", "fits_screen", "make_parser", "markdown", "show_in_pager", "truncate_cells"]
 
 # Markdown brings a parser and the lexers of many languages, which a line of output must not wait for.
-__getattr__ = export_lazily(__name__, {"_markdown": ["markdown"]})
+__getattr__ = export_lazily(__name__, {"_markdown": ["make_parser", "markdown"]})

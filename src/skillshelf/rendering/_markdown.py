@@ -80,10 +80,15 @@ _MIN_COLUMN_CELLS = 12
 """A column that has more text than this and gets less room makes its table unreadable."""
 
 
+def make_parser() -> MarkdownIt:
+    """Return a parser for which comments, images and link definitions are ordinary text."""
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    return parser.disable(["reference", "image"])
+
+
 def markdown(text: str) -> RenderableType:
     """Render Markdown so that the user sees all that a model would: no comment, target or definition is left out."""
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parsed = parser.disable(["reference", "image"]).parse(clean(text.replace("\r\n", "\n")))
+    parsed = make_parser().parse(clean(text.replace("\r\n", "\n")))
     _clean(parsed)
     for token in parsed:
         if token.children:
