@@ -8,8 +8,9 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
+from random import Random
 from typing import Any
 from urllib.parse import quote
 
@@ -670,10 +671,26 @@ def test_times_of_an_issuer_that_are_none_are_passed_over(site: GatedSite, numbe
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 
+ESCAPES: list[Callable[[str], str]] = [
+    lambda char: char,
+    lambda char: "".join(f"%{byte:02x}" for byte in char.encode()),
+    lambda char: "".join(f"%{byte:02X}" for byte in char.encode()),
+    lambda char: "".join(rf"\u{unit:04x}" for unit in memoryview(char.encode("utf-16-le")).cast("H")),
+    lambda char: f"&#{ord(char)};",
+    lambda char: f"&#{ord(char):06};",
+    lambda char: f"&#x{ord(char):x};",
+    lambda char: f"&#X{ord(char):04X};",
+]
+"""Ways to write a character. All of them may be in one text."""
+
+
 def list_forms(secret: str) -> list[str]:
     """Return ways in which a server may send a secret back."""
     data = secret.encode()
     return [
+        *("".join(map(escape, secret)) for escape in ESCAPES[1:]),
+        quote("".join(map(ESCAPES[1], secret))),
+        json.dumps("".join(map(ESCAPES[6], html.escape(secret))))[1:-1],
         secret,
         secret[::-1],
         quote(secret, safe=""),
@@ -693,9 +710,10 @@ def test_no_form_of_a_secret_gets_through(site: GatedSite) -> None:
     """Whatever it looks like, and however the site writes it."""
 
     @settings(max_examples=25, deadline=None)
-    @given(SECRETS)
-    def check(secret: str) -> None:
-        forms = list_forms(secret)
+    @given(SECRETS, st.randoms(use_true_random=False))
+    def check(secret: str, random: Random) -> None:
+        mixture = "".join(random.choice(ESCAPES[1:])(char) for char in secret)
+        forms = [*list_forms(secret), mixture, f"%2{mixture}&#", quote(mixture), f"%{secret}", f"\\{secret}"]
         site.pages["/mirror"] = send(b"", status=401, WWW_Authenticate="Basic")
         skill = site.skill(FixedVault(Credential(USER, secret)))
         call(skill, "request_access", url=site.url("/mirror"))

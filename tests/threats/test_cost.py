@@ -28,9 +28,16 @@ READERS = {
         "def read(text): read_message('Apply Skill \"x\"\\n\\n<skill_instructions>\\n' + text)"
     ),
     "arguments": "from skillshelf.slash._skills import split_words as read",
+    "a page of a site that has a credential, and sets cookies": (
+        "from skillshelf.bundled.authentication_gates._redaction import Redactor\n"
+        "redactor = Redactor()\n"
+        "redactor.add('a' * 4_000, 'a' * 3_999 + 'b')\n"
+        "read = redactor.redact_text"
+    ),
 }
 TOKENS = ["a-", "a-a1", "key-", "bearer ", "token ", '"a', "a://", "!`"]
 TOKENS += ["\n</skill_instructions>\n\nx\n<skill_references>\n\n</skill_references>\n\n<skill_arguments>\n"]
+TOKENS += ["%61", "%25", r"\u0061", "&#97;", "a%61" * 999 + "c", "a&#97;" * 1_999 + "c", "&#0", "\\"]
 TOKENS += ["\u200b", "\u200b\n", "\u200f ", "😀\u200d", "\u2800"]
 
 

@@ -2,10 +2,12 @@
 
 import base64
 import json
+import re
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, TypeVar
-from urllib.parse import quote, quote_plus
+from urllib.parse import unquote
 
 from skillshelf.errors import SkillError
 
@@ -14,10 +16,25 @@ Value = TypeVar("Value")
 MIN_SECRET = 4
 PLACEHOLDER = "[*]"
 """Shorter than any secret, so that none can be part of it."""
+_MAX_NESTING = 3
+"""How often a text may be escaped: an address in an address, JSON in HTML."""
+_LONGEST_ESCAPE = 12
+"""Characters that one character usually takes: `%F0%9F%98%80`, `\\ud83d\\ude00`."""
+
+_HEX = "[0-9a-fA-F]"
+_UTF8 = f"%[89abAB]{_HEX}"
+_ESCAPE = re.compile(
+    # in an address: the bytes of one character
+    rf"%(?:[cdCD]{_HEX}{_UTF8}|[eE]{_HEX}(?:{_UTF8}){{2}}|[fF][0-7](?:{_UTF8}){{3}}|{_HEX}{{2}})"
+    # in JSON, JavaScript and Python
+    rf"|\\(?:u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}|u{_HEX}{{4}}|x{_HEX}{{2}}|[bfnrt\"'/\\])"
+    # in HTML
+    rf"|&(?:#[0-9]{{1,9}};?|#[xX]{_HEX}{{1,8}};?|[a-zA-Z][a-zA-Z0-9]{{1,30}};)"
+)
 
 
 class Redactor:
-    """Knows every secret of a skill, and replaces it wherever it appears, also in the usual encodings."""
+    """Knows every secret of a skill, and replaces it wherever it appears, also encoded and escaped."""
 
     def __init__(self) -> None:
         self._forms: set[str] = set()
@@ -34,15 +51,28 @@ class Redactor:
                 if len(secret) < MIN_SECRET:
                     continue
                 self._forms = self._forms | _list_forms(secret)
-            self.longest = max(map(len, self._forms), default=0)
+            self.longest = _LONGEST_ESCAPE * max(map(len, self._forms), default=0)
 
     def redact_text(self, text: str) -> str:
         """Return the text without secrets."""
-        # The longest first: one form may be part of another.
-        for form in sorted(self._forms, key=len, reverse=True):
-            if form in text:
-                text = text.replace(form, PLACEHOLDER)
-        return text
+        pieces: list[str] = []
+        done = 0
+        for start, end in sorted(self._find(text)):
+            if start >= done:
+                pieces += (text[done:start], PLACEHOLDER)
+            done = max(done, end)
+        return "".join([*pieces, text[done:]])
+
+    def _find(self, text: str, nesting: int = _MAX_NESTING) -> list[tuple[int, int]]:
+        """Return where secrets start and end in a text, as it is and with its escapes read."""
+        spans = [span for form in self._forms for span in _find_all(form, text)]
+        unescaped = _unescape(text) if nesting else text
+        if unescaped != text:
+            found = self._find(unescaped, nesting - 1)
+            if found:
+                places = _Places(text)
+                spans += [(places.find(start), places.find(end)) for start, end in found]
+        return spans
 
     def redact(self, value: Value) -> Value:
         """Return a value of a tool, a list or a dictionary included, without secrets."""
@@ -68,11 +98,58 @@ class Redactor:
         error.__context__ = None
 
     def finds_secret(self, text: str) -> bool:
-        return self.redact_text(text) != text
+        return bool(self._find(text))
+
+
+def _find_all(form: str, text: str) -> Iterator[tuple[int, int]]:
+    start = text.find(form)
+    while start >= 0:
+        end = start + len(form)
+        yield start, end
+        start = text.find(form, end)
+
+
+class _Places:
+    """Where the characters of an unescaped text are in the text with escapes."""
+
+    def __init__(self, text: str) -> None:
+        self._escaped: list[int] = []
+        """The positions of characters that were escaped."""
+        self._longer = [0]
+        """By how much the text with escapes is longer, before each of them."""
+        for match in _ESCAPE.finditer(text):
+            longer = self._longer[-1]
+            self._escaped.append(match.start() - longer)
+            self._longer.append(longer + len(match[0]) - 1)
+
+    def find(self, position: int) -> int:
+        return position + self._longer[bisect_left(self._escaped, position)]
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_read_escape, text)
+
+
+def _read_escape(match: re.Match[str]) -> str:
+    """Return the character that an escape stands for, or another one if it stands for none."""
+    import html  # takes 1 ms, which a skill without secrets never pays
+
+    escape = match[0]
+    if escape.startswith("%"):
+        character = unquote(escape, errors="replace")
+    elif escape.startswith("&"):
+        character = html.unescape(escape) or escape
+    elif escape.startswith("\\x"):
+        character = chr(int(escape[2:], 16))
+    elif escape == "\\'":
+        character = "'"
+    else:
+        character = json.loads(f'"{escape}"')
+    return character[0]
 
 
 def _list_forms(secret: str) -> set[str]:
-    """Return the ways in which a server usually writes a text down."""
+    """Return the ways in which a server usually writes a text down, apart from escapes."""
     import html  # takes 1 ms, which a skill without secrets never pays
 
     data = secret.encode("utf-8", "surrogatepass")
@@ -83,21 +160,17 @@ def _list_forms(secret: str) -> set[str]:
         secret.upper(),
         secret.lower(),
         data.decode("latin-1"),
+        secret.replace(" ", "+"),
+        # What looks like an escape in a secret would be read as one, next to true escapes.
+        _unescape(secret),
+        html.escape(secret),
+        json.dumps(secret)[1:-1],
         data.hex(),
         data.hex().upper(),
-        quote(data, safe=""),
-        quote(data),
-        quote_plus(data),
-        quote(data, safe="").lower(),
-        html.escape(secret),
-        html.escape(secret, quote=False),
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        repr(secret)[1:-1],
         base64.b32encode(data).decode().rstrip("="),
         *_list_base64(data),
     }
-    return {form for form in forms if form}
+    return {form for form in forms if len(form) >= MIN_SECRET}
 
 
 def _list_base64(data: bytes) -> Iterator[str]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _MAX_TEXT = 50_000
+_MAX_READ = 1_000_000
+"""Characters of a page in which secrets are looked for. What comes after them is left out."""
 _MAX_WAIT = 120
 
 
@@ -209,16 +211,17 @@ class AuthenticationGatesSkill(BaseSkill):
 
     async def _fetch(self, url: str, handoff: str, limit: int) -> Page:
         fetched = await self._broker.fetch(url, handoff)
-        text = self._redactor.redact_text(fetched.text)
-        if not fetched.is_whole:
-            text = text[: -self._redactor.longest]  # the cut may have gone through a secret
+        is_whole = fetched.is_whole and len(fetched.text) <= _MAX_READ
+        text = self._redactor.redact_text(fetched.text[:_MAX_READ])
+        if not is_whole:
+            text = text[: max(0, len(text) - self._redactor.longest)]  # the cut may have gone through a secret
         room = max(1, min(limit, _MAX_TEXT))
         return Page(
             url=fetched.url,
             status=fetched.status,
             media_type=fetched.media_type,
             text=text[:room],
-            is_whole=fetched.is_whole and len(text) <= room,
+            is_whole=is_whole and len(text) <= room,
         )
 
     async def _shield(self, tool_name: str, work: Coroutine[Any, Any, Result]) -> Result:
