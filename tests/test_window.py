@@ -134,7 +134,7 @@ def test_the_oldest_results_are_cut_first_and_no_summary_is_paid() -> None:
 
     text = text_of(done.messages)
     assert (done.fits, done.trimmed, summarizer.calls) == (True, 2, 0)
-    assert "tokens were removed here to make room. Call read_file again if you need them." in text
+    assert "characters are left out: call read_file again if you need them" in text
     assert all(mark in text for mark in ("begin a", "end a", "begin b", "end b"))
     assert results[2] in text
 
@@ -163,7 +163,7 @@ def test_long_arguments_of_old_calls_are_cut() -> None:
     assert isinstance(first, ToolCallPart)
     assert done.fits
     assert first.args_as_dict()["path"] == "f0"
-    assert "were removed here" in first.args_as_dict()["content"]
+    assert "characters are left out" in first.args_as_dict()["content"]
 
 
 def test_a_summary_that_cannot_help_is_not_paid_for() -> None:

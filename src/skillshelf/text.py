@@ -147,12 +147,15 @@ def truncate(text: str, length: int) -> str:
     return text[: length - 1].rstrip() + "…"
 
 
-def truncate_middle(text: str, length: int) -> str:
-    """Return the beginning and the end of a text, about `length` characters, and how many are missing between."""
+def truncate_middle(text: str, length: int, hint: str = "") -> str:
+    """Return the beginning and the end of a text, about `length` characters, and how many are missing between.
+
+    `hint` says how to get them.
+    """
     if len(text) <= length:
         return text
-    half = length // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out …]\n{text[-half:]}"
+    half = max(1, length // 2)
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters are left out{hint} …]\n{text[-half:]}"
 
 
 def count_noun(count: int, noun: str) -> str:

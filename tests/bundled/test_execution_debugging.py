@@ -250,7 +250,7 @@ def test_endless_output_is_bounded_and_can_be_read_in_pieces() -> None:
     run = call(skill, "execute_command", command="echo first; yes")
     assert run["failure"]["kind"] == "output-limit"
     assert run["output"].startswith("first\ny\n")
-    assert "42,000 characters left out" in run["output"]
+    assert "42,000 characters are left out: read_output, offset 4000" in run["output"]
     assert not run["is_whole"]
 
     text = ""

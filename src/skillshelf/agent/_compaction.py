@@ -28,7 +28,7 @@ from skillshelf.agent._window import Room, Window, count_messages
 from skillshelf.agent.events import NOTHING_SPENT, Usage
 from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.discovery import LOAD_TOOL
-from skillshelf.text import clean_line, count_noun
+from skillshelf.text import clean_line, count_noun, truncate_middle
 from skillshelf.tokens import Counter, estimate
 
 # A longer first message lives on in the summary only: verbatim it could never be compacted.
@@ -40,11 +40,8 @@ _LEAST_GAIN = 0.2
 """The part of a conversation that a summary must save to be worth its price."""
 _STUB_TOKENS = 200
 """What is left of an old result, about."""
-_HEAD = 0.7
-"""The part of it that is the beginning. The rest is the end, where commands say how they ended."""
 _LEAST_SAVED = 50
 """Tokens that a cut must save. The sentence that says so takes some itself."""
-_MAX_TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +509,8 @@ def _trim_message(message: ModelMessage, tokens: int, counter: Counter, *, longe
 
 def _cut_part(part: Any, tokens: int, counter: Counter) -> Any:
     if isinstance(part, ToolReturnPart):
-        return replace(part, content=_cut_middle(_text_of(part), part.tool_name, tokens, counter))
+        hint = f": call {part.tool_name} again if you need them"
+        return replace(part, content=_cut_text(_text_of(part), tokens, counter, hint))
     return replace(part, args=_cut_arguments(part, tokens, counter))
 
 
@@ -548,23 +546,15 @@ def _cut_arguments(call: ToolCallPart, tokens: int, counter: Counter) -> dict[st
     share = tokens // max(1, len(texts))
     for name, text in texts.items():
         if counter(text) > share + _LEAST_SAVED:
-            arguments[name] = _cut_middle(text, "", share, counter)
+            arguments[name] = _cut_text(text, share, counter)
     return arguments
 
 
-def _cut_middle(text: str, tool: str, tokens: int, counter: Counter) -> str:
-    """Return the beginning and the end of a text, about so many tokens, and say what is missing between them."""
-    total = counter(text)
-    share = tokens / max(1, total)
-    again = f" Call {tool} again if you need them." if tool else ""
-    short = text
-    for _ in range(_MAX_TRIES):  # tokens are not spread evenly, so the first cut may leave too much
-        head = int(len(text) * share * _HEAD)
-        tail = len(text) - int(len(text) * share * (1 - _HEAD))
-        missing = max(0, total - counter(text[:head]) - counter(text[tail:]))
-        mark = f"\n[… about {missing:,} tokens were removed here to make room.{again} …]\n"
-        short = f"{text[:head]}{mark}{text[tail:]}"
-        if counter(short) <= tokens + _LEAST_SAVED:
-            break
-        share *= 0.6
+def _cut_text(text: str, tokens: int, counter: Counter, hint: str = "") -> str:
+    """Return the beginning and the end of a text, about so many tokens."""
+    length = len(text) * tokens // max(1, counter(text))
+    short = truncate_middle(text, length, hint)
+    while length > tokens and counter(short) > tokens + _LEAST_SAVED:  # tokens are not spread evenly
+        length = length * 3 // 5
+        short = truncate_middle(text, length, hint)
     return short

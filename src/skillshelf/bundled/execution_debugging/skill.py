@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Self
 from skillshelf.bundled.execution_debugging._results import Limits, OutputPiece, Run, SandboxDescription
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
+from skillshelf.text import truncate_middle
 
 if TYPE_CHECKING:
     from skillshelf.bundled.execution_debugging._sandbox import Sandbox
@@ -14,9 +15,8 @@ __all__ = ["ExecutionDebuggingSkill", "Limits"]
 
 _NETWORK = "network:"
 _UNSANDBOXED = "unsandboxed:"
-_HEAD_CHARACTERS = 2_000
-_TAIL_CHARACTERS = 6_000
-_PIECE_CHARACTERS = 8_000
+_SHOWN_CHARACTERS = 8_000
+"""Output in one result."""
 
 
 class ExecutionDebuggingSkill(BaseSkill):
@@ -114,7 +114,7 @@ class ExecutionDebuggingSkill(BaseSkill):
         """
         output = self._workbench.get_run(run_id).output
         start = max(0, len(output) + offset) if offset < 0 else offset
-        end = start + _PIECE_CHARACTERS
+        end = start + _SHOWN_CHARACTERS
         return OutputPiece(
             text=output[start:end],
             next_offset=end if end < len(output) else None,
@@ -171,12 +171,7 @@ class ExecutionDebuggingSkill(BaseSkill):
 
         sandbox = self._workbench.find_sandbox()
         ending = run.ending
-        output = run.output
-        is_whole = len(output) <= _HEAD_CHARACTERS + _TAIL_CHARACTERS
-        if not is_whole:
-            left_out = len(output) - _HEAD_CHARACTERS - _TAIL_CHARACTERS
-            note = f"\n[… {left_out:,} characters left out: read_output, offset {_HEAD_CHARACTERS} …]\n"
-            output = output[:_HEAD_CHARACTERS] + note + output[-_TAIL_CHARACTERS:]
+        rest = f": read_output, offset {_SHOWN_CHARACTERS // 2}"
         return Run(
             run_id=run.id,
             succeeded=ending.exit_code == 0 and ending.limit is None,
@@ -184,9 +179,9 @@ class ExecutionDebuggingSkill(BaseSkill):
             signal="" if ending.signal is None else name_signal(ending.signal),
             seconds=round(ending.seconds, 3),
             peak_memory_mb=ending.peak_memory_mb,
-            output=output,
+            output=truncate_middle(run.output, _SHOWN_CHARACTERS, rest),
             output_characters=len(run.output),
-            is_whole=is_whole,
+            is_whole=len(run.output) <= _SHOWN_CHARACTERS,
             failure=explain_failure(
                 ending,
                 run.output,
