@@ -13,7 +13,7 @@ import pytest
 from skillshelf import DirectorySource, MemorySource, Shelf
 from skillshelf.catalog import Candidate
 from skillshelf.search import Match, SkillSearch
-from skillshelf.search._database import Database, StoredEntry
+from skillshelf.search._database import SkillDatabase, StoredEntry
 
 COUNT = 120
 
@@ -309,7 +309,7 @@ def test_a_crash_during_a_change_leaves_the_index_as_it_was(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Database, "_put_entry", crash)
+        patch.setattr(SkillDatabase, "_put_entry", crash)
         with pytest.raises(KeyboardInterrupt):
             stored.search("chisel")
     with closing(sqlite3.connect(stored.path)) as database:
@@ -324,14 +324,14 @@ def test_an_edit_changes_one_row(stored: Stored, source: MemorySource, monkeypat
     source.put("skill-3", text("skill-3", "Handle matter number3.", "Use the chisel.\n"))
     stored.shelf.reload()
     asked: list[object] = []
-    read_entries = Database.read_entries
+    read_entries = SkillDatabase.read_entries
 
-    def record(self: Database, places: Iterable[bytes] | None = None) -> dict[bytes, StoredEntry]:
+    def record(self: SkillDatabase, places: Iterable[bytes] | None = None) -> dict[bytes, StoredEntry]:
         known = None if places is None else list(places)
         asked.append(known)
         return read_entries(self, known)
 
-    monkeypatch.setattr(Database, "read_entries", record)
+    monkeypatch.setattr(SkillDatabase, "read_entries", record)
     stored.read.clear()
     assert stored.search("chisel") == ["skill-3"]
     assert asked == [[b"0\0skill-3"]]

@@ -53,7 +53,7 @@ class YamlTag(NamedTuple):
 
 
 @dataclass(slots=True)
-class Document:
+class YamlDocument:
     """The first YAML document of a text."""
 
     root: "Node | None" = None
@@ -66,7 +66,7 @@ class Document:
     """The line on which a second document begins; 0 if there is none."""
 
 
-def compose(text: str, budget: Budget | None = None, *, as_safe_load: bool = False) -> Document:
+def compose(text: str, budget: Budget | None = None, *, as_safe_load: bool = False) -> YamlDocument:
     """Return the tree of a YAML text. Raises YamlFault, for example if the text exceeds the budget.
 
     Each node has the tag that is written in the text, or None. With `as_safe_load` it has the tag that YAML 1.1
@@ -106,7 +106,7 @@ def _choose_parsers(text: str, budget: Budget, as_safe_load: bool) -> tuple[Lite
     return ("fast", "slow")
 
 
-def _compose_with(loader: Any, text: str, budget: Budget, resolve: bool) -> Document:
+def _compose_with(loader: Any, text: str, budget: Budget, resolve: bool) -> YamlDocument:
     import yaml
 
     try:
@@ -146,9 +146,9 @@ class _Composer:
         self._nodes = budget.nodes
         self._characters = budget.characters
         self._anchors: dict[str, _Anchored] = {}
-        self._document = Document()
+        self._document = YamlDocument()
 
-    def compose(self) -> Document:
+    def compose(self) -> YamlDocument:
         events = self._yaml.events
         document = self._document
 

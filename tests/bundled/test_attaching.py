@@ -15,7 +15,7 @@ from chats import chat, script, tool
 from bundled.calling import call
 from bundled.shop_database import write_shop
 from skillshelf import Shelf
-from skillshelf.bundled import ATTACHABLE, AttachableSkill, Program, attach_bundled
+from skillshelf.bundled import ATTACHABLE, AttachableSkill, SystemProgram, attach_bundled
 from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
 from skillshelf.errors import MissingExtraError, SettingsError
@@ -187,7 +187,7 @@ def test_a_skill_that_is_not_available_says_what_to_install() -> None:
     assert str(without_library.find_obstacle()) == (
         "the library no_such_library is not installed: pip install 'skillshelf[extra-a]'"
     )
-    program = Program(("no-such-program", "nor-this"), "apt install no-such-program")
+    program = SystemProgram(("no-such-program", "nor-this"), "apt install no-such-program")
     without_program = AttachableSkill("a", "a:A", "extra-a", ("json",), programs=(program,))
     assert str(without_program.find_obstacle()) == (
         "there is no no-such-program on this machine: apt install no-such-program"
@@ -200,7 +200,7 @@ def test_a_program_is_found_outside_of_the_path(tmp_path: Path, monkeypatch: pyt
     """As applications are on macOS, for all users or for one."""
     monkeypatch.setenv("HOME", str(tmp_path))
     browser = tmp_path / "Applications" / "A Browser.app" / "browser"
-    program = Program(("no-such-program",), "brew install it", ("~/Applications/A Browser.app/browser",))
+    program = SystemProgram(("no-such-program",), "brew install it", ("~/Applications/A Browser.app/browser",))
     assert program.find() is None
     browser.parent.mkdir(parents=True)
     browser.write_text("#!/bin/sh\n")

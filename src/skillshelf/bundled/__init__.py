@@ -13,9 +13,9 @@ from skillshelf.bundled._attachable import (
     ATTACHABLE,
     AttachableSkill,
     Obstacle,
-    Program,
+    SystemProgram,
     attach_bundled,
     find_attachable,
 )
 
-__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "Program", "attach_bundled", "find_attachable"]
+__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "SystemProgram", "attach_bundled", "find_attachable"]

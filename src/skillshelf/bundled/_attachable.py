@@ -27,7 +27,7 @@ class _FromSetting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SystemProgram:
     """A program that a skill runs and that pip cannot install."""
 
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ class AttachableSkill:
     """What may follow `NAME=`, in capitals; empty if nothing does."""
     needs_setting: bool = False
     """True if something has to."""
-    programs: tuple[Program, ...] = ()
+    programs: tuple[SystemProgram, ...] = ()
 
     @property
     def usage(self) -> str:
@@ -109,7 +109,7 @@ class AttachableSkill:
 
 
 _MAC_BROWSERS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
-CHROMIUM = Program(
+CHROMIUM = SystemProgram(
     ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"),
     "brew install --cask google-chrome" if sys.platform == "darwin" else "apt install chromium",
     # macOS puts no application on the PATH.

@@ -64,7 +64,7 @@ _LOADED_BY = {"model": "by the model", "user": "by you"}
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CallResult:
     """The result of a tool call."""
 
     title: str
@@ -89,7 +89,7 @@ class Screen:
         self._running_calls: dict[str, _RunningCall] = {}
         self._announced_loads: list[tuple[str, str]] = []
         """Skill and reference of each load that has a line on the screen, until its tool call returns."""
-        self.results: deque[Result] = deque(maxlen=_MAX_RESULTS)
+        self.results: deque[CallResult] = deque(maxlen=_MAX_RESULTS)
         """The last results, folded on the screen."""
         self._activity: str | Countdown = ""
         self._started = 0.0
@@ -226,7 +226,7 @@ class Screen:
         title = describe_call(call) if call else Line(clean_line(event.name))
         written = running.written if running else None
         diff = written.diff if written else ""
-        self.results.append(Result(title.plain, without_colors(event.text), diff))
+        self.results.append(CallResult(title.plain, without_colors(event.text), diff))
         summary = count_changed_lines(diff) if written and event.ok else ""
         folded = FoldedResult(title, event, self._margin, summary)
         self.console.print(folded)

@@ -80,7 +80,7 @@ class FoundEntry(NamedTuple):
     exclusions: str
 
 
-class Database:
+class SkillDatabase:
     """An open index. Raises sqlite3.Error or OSError if something is wrong with its file."""
 
     def __init__(self, path: str | None, encoder: Encoder | None) -> None:

@@ -16,7 +16,7 @@ from skillshelf.catalog import Candidate, Catalog, Place
 from skillshelf.descriptor import Found
 from skillshelf.errors import SkillError
 from skillshelf.files import NotPlainFile, NotPrivate, cache_home, system
-from skillshelf.search._database import Database, NewEntry
+from skillshelf.search._database import NewEntry, SkillDatabase
 from skillshelf.search._document import hash_text, make_document
 from skillshelf.search._similarity import Encoder
 
@@ -64,7 +64,7 @@ class Index:
         self._path = path
         self._encoder = encoder
         self._was_rebuilt = False
-        self._database: Database | None = None
+        self._database: SkillDatabase | None = None
         self._process = os.getpid()
         self._generation: int | None = None
         """That of the catalog that the database has; None if they weren't compared yet."""
@@ -72,7 +72,7 @@ class Index:
     def use(
         self,
         catalog: Catalog,
-        job: Callable[[Database], _Result],
+        job: Callable[[SkillDatabase], _Result],
         announce: Announce | None = None,
         stop: Event | None = None,
     ) -> _Result:
@@ -121,7 +121,7 @@ class Index:
 
     # --- keeping up to date ---
 
-    def _update(self, catalog: Catalog, announce: Announce | None, stop: Event | None) -> Database:
+    def _update(self, catalog: Catalog, announce: Announce | None, stop: Event | None) -> SkillDatabase:
         if self._database is not None and (os.getpid() != self._process or self._database.is_outdated()):
             self._close()  # a forked child must not use its parent's database
         while True:
@@ -129,7 +129,7 @@ class Index:
                 self._process = os.getpid()
                 if len(catalog) < _MIN_STORED:
                     self._path = None
-                self._database = Database(self._path, self._encoder)
+                self._database = SkillDatabase(self._path, self._encoder)
             if self._generation == catalog.generation:
                 return self._database
 
@@ -139,7 +139,7 @@ class Index:
                 return self._database
             self._close()  # another process was faster
 
-    def _apply(self, database: Database, changes: _Changes, announce: Announce | None, stop: Event | None) -> bool:
+    def _apply(self, database: SkillDatabase, changes: _Changes, announce: Announce | None, stop: Event | None) -> bool:
         """Make the changes. Return False without making them if another process changed the database meanwhile."""
         with database.transaction():
             if database.is_outdated():
@@ -149,7 +149,7 @@ class Index:
             database.change(changes.removed, changes.stamps, self._make_entries(changes.added, stop))
         return True
 
-    def _compare(self, database: Database, catalog: Catalog) -> _Changes:
+    def _compare(self, database: SkillDatabase, catalog: Catalog) -> _Changes:
         """Return what differs between a database and a catalog: in all skills, or in those that changed since."""
         places: Iterable[Place] | None = None
         if self._generation is not None:

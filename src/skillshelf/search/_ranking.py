@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from skillshelf.search._database import Database, FoundEntry
+from skillshelf.search._database import FoundEntry, SkillDatabase
 from skillshelf.search._query import Query, read_query, weigh_rarity
 from skillshelf.search._words import is_unspaced
 
@@ -141,7 +141,7 @@ class Ranking(NamedTuple):
 
 
 def rank_texts(
-    database: Database,
+    database: SkillDatabase,
     text: str,
     limit: int,
     *,

@@ -8,7 +8,7 @@ from threading import Event
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.locks import make_lock
-from skillshelf.search._database import Database
+from skillshelf.search._database import SkillDatabase
 from skillshelf.search._document import FIELDS, Field
 from skillshelf.search._index import Announce, Index, Stopped, decode_place, is_searchable
 from skillshelf.search._query import weigh_rarity
@@ -135,7 +135,9 @@ class SkillSearch:
         with self._lock:
             return self._index.use(catalog, lambda database: self._search(database, catalog, query, limit, least))
 
-    def _search(self, database: Database, catalog: Catalog, query: str, limit: int, min_score: float) -> list[Match]:
+    def _search(
+        self, database: SkillDatabase, catalog: Catalog, query: str, limit: int, min_score: float
+    ) -> list[Match]:
         if limit < 1:
             return []
         ranking = rank_texts(database, query, 2 * limit, weights=self.weights)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.locks import make_lock
-from skillshelf.search._database import Database, NewEntry
+from skillshelf.search._database import NewEntry, SkillDatabase
 from skillshelf.search._document import make_text_document
 from skillshelf.search._ranking import MIN_SCORE, Ranked, rank_texts, rate_later_fit
 from skillshelf.search._similarity import load_encoder
@@ -36,7 +36,7 @@ class TextSearch:
         encoder = load_encoder() if with_similarity else None
         self.has_similarity = encoder is not None
         self._lock = make_lock()
-        self._database = Database(None, encoder)
+        self._database = SkillDatabase(None, encoder)
 
     def __len__(self) -> int:
         return self._database.size

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.bounded_yaml import (
     Budget,
-    Document,
     ValueBuilder,
+    YamlDocument,
     YamlFault,
     compose,
     text_scalar,
@@ -84,7 +84,7 @@ class _FrontmatterBuilder(ValueBuilder):
         self._diagnostics = diagnostics
         self._first_line = first_line
 
-    def build_root(self, document: Document) -> dict[str, Any]:
+    def build_root(self, document: YamlDocument) -> dict[str, Any]:
         root: Any = document.root
         if root is None:
             return {}

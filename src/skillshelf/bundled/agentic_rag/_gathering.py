@@ -30,7 +30,7 @@ _TRUSTED = 3
 logger = logging.getLogger(__name__)
 
 
-class Answer(NamedTuple):
+class SourceAnswer(NamedTuple):
     """What one source has on a question."""
 
     passages: Sequence[Passage] = ()
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
     failure: str = ""
 
 
-Ask = Callable[[], Awaitable[Answer]]
+Ask = Callable[[], Awaitable[SourceAnswer]]
 
 
 class Answers(NamedTuple):
@@ -70,34 +70,34 @@ async def ask_sources(sources: Sources, question: str, seconds: float) -> Answer
 
 
 def _asking(source: PassageSource, question: str) -> Ask:
-    async def ask() -> Answer:
+    async def ask() -> SourceAnswer:
         passages = await source.search(question, _PER_SOURCE)
-        return Answer(passages, tuple(source.remarks))
+        return SourceAnswer(passages, tuple(source.remarks))
 
     return ask
 
 
 def _asking_graph(graph: GraphSource, question: str) -> Ask:
-    async def ask() -> Answer:
-        return Answer(await find_graph_passages(graph, question, _PER_SOURCE))
+    async def ask() -> SourceAnswer:
+        return SourceAnswer(await find_graph_passages(graph, question, _PER_SOURCE))
 
     return ask
 
 
-async def _ask(name: str, ask: Ask, seconds: float) -> Answer:
+async def _ask(name: str, ask: Ask, seconds: float) -> SourceAnswer:
     """Ask a source. Whatever it raises is its failure, and not that of the others."""
     try:
         async with asyncio.timeout(seconds):
             return await ask()
     except TimeoutError:
-        return Answer(failure=f"{name}: there was no answer within {seconds:g} seconds.")
+        return SourceAnswer(failure=f"{name}: there was no answer within {seconds:g} seconds.")
     except SourceFailedError as error:  # it names the source itself
-        return Answer(failure=find_reason(error))
+        return SourceAnswer(failure=find_reason(error))
     except SkillError as error:
-        return Answer(failure=f"{name}: {find_reason(error)}")
+        return SourceAnswer(failure=f"{name}: {find_reason(error)}")
     except Exception as error:
         logger.exception("the source %s failed", name)
-        return Answer(failure=f"{name}: it failed ({type(error).__name__}).")
+        return SourceAnswer(failure=f"{name}: it failed ({type(error).__name__}).")
 
 
 # -- merging ----------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class GraphAnswer(TypedDict):
     result: Rows
 
 
-class PageText(TypedDict):
+class WebPageText(TypedDict):
     """The readable text of a web page, or a part of it."""
 
     notice: str

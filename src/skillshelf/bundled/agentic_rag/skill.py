@@ -8,7 +8,7 @@ from skillshelf.bundled.agentic_rag._results import (
     FoundPassages,
     Gathered,
     GraphAnswer,
-    PageText,
+    WebPageText,
 )
 from skillshelf.bundled.database import Parameter
 from skillshelf.skill import BaseSkill, Permission, tool
@@ -175,7 +175,7 @@ class AgenticRagSkill(BaseSkill):
         return GraphAnswer(notice=NOTICE, result=clean_values(result))
 
     @tool
-    async def read_page(self, url: str, offset: int = 0) -> PageText:
+    async def read_page(self, url: str, offset: int = 0) -> WebPageText:
         """Return the readable text of a web page, as Markdown.
 
         Args:
@@ -188,7 +188,7 @@ class AgenticRagSkill(BaseSkill):
         page = await self._web.read(url)
         start = max(0, min(offset, len(page.text)))
         end = start + _PAGE_CHARACTERS
-        return PageText(
+        return WebPageText(
             notice=NOTICE,
             url=clean_line(page.url),
             title=clean_line(page.title),

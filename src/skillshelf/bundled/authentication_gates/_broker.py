@@ -11,7 +11,7 @@ import anyio
 import anyio.to_thread
 
 from skillshelf.bundled.authentication_gates._errors import HELP, AccessError, SignInFailedError
-from skillshelf.bundled.authentication_gates._gates import Answer, Gate, classify, next_location
+from skillshelf.bundled.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
 from skillshelf.bundled.authentication_gates._listener import RedirectListener
 from skillshelf.bundled.authentication_gates._login_pages import find_login_form
 from skillshelf.bundled.authentication_gates._oauth import (
@@ -58,7 +58,7 @@ class HandOff:
     """A request for a credential, and later the credential itself: for one site and one scope."""
 
     id: str
-    gate: Gate
+    gate: AuthenticationGate
     scope: str
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
@@ -122,13 +122,13 @@ class Broker:
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    async def probe(self, url: str) -> tuple[Fetched, Answer]:
+    async def probe(self, url: str) -> tuple[Fetched, ProbeResult]:
         """Return a site's answer to a stranger, and what it means."""
         Site.of(url)
         fetched = await self._wire.probe(url)
         return fetched, classify(fetched)
 
-    async def find_issuers(self, gate: Gate) -> tuple[str, ...]:
+    async def find_issuers(self, gate: AuthenticationGate) -> tuple[str, ...]:
         """Return the OAuth issuers that a site names. They are its own words."""
         if not gate.resource_metadata:
             return ()
@@ -144,7 +144,7 @@ class Broker:
         fetched, answer = await self.probe(url)
         gate = answer.gate
         if gate is None and answer.state in ("forbidden", "missing"):
-            gate = Gate(Site.of(fetched.url), fetched.url, _UNSAID_SCHEMES)
+            gate = AuthenticationGate(Site.of(fetched.url), fetched.url, _UNSAID_SCHEMES)
         if gate is None:
             raise AccessError(
                 f"{Site.of(fetched.url)} asks for no credential here (status {fetched.status}, {answer.state}). "

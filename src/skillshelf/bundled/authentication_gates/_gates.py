@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urljoin, urlsplit
@@ -39,7 +39,7 @@ class Challenge:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class AuthenticationGate:
     """What a site wants."""
 
     site: Site
@@ -59,33 +59,33 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """How a site stands to a request."""
 
     state: State
-    gate: Gate | None = None
+    gate: AuthenticationGate | None = None
     retry_after: int | None = None
     """Seconds to wait, if the site says so."""
 
 
-def classify(fetched: "Fetched") -> Answer:
+def classify(fetched: "Fetched") -> ProbeResult:
     """Return how a site stands to a request, from its answer."""
     retry_after = _read_retry_after(fetched)
     challenges = tuple(parse_challenges(fetched.headers.get("www-authenticate", "")))
     is_limited = any(fetched.headers.get(name, "").strip() == "0" for name in _LIMIT_HEADERS)
     if fetched.status == 429 or (fetched.status in (403, 503) and (retry_after is not None or is_limited)):
-        return Answer("rate-limited", retry_after=retry_after)
+        return ProbeResult("rate-limited", retry_after=retry_after)
     if fetched.status == 401 or (fetched.status == 403 and challenges):
-        return Answer("needs-credential", _read_challenges(fetched, challenges))
+        return ProbeResult("needs-credential", _read_challenges(fetched, challenges))
 
     wall = _find_wall(fetched)
     if wall is not None:
-        return Answer("needs-credential", wall)
+        return ProbeResult("needs-credential", wall)
     if fetched.status == 403:
-        return Answer("forbidden")
+        return ProbeResult("forbidden")
     if fetched.status in (404, 410):
-        return Answer("missing")
-    return Answer("open" if fetched.status < 400 else "failed")
+        return ProbeResult("missing")
+    return ProbeResult("open" if fetched.status < 400 else "failed")
 
 
 def parse_challenges(header: str) -> Iterator[Challenge]:
@@ -112,17 +112,17 @@ def show_site_text(text: str) -> str:
     return truncate(clean_line(text).strip(), _MAX_WORDS)
 
 
-def _read_challenges(fetched: "Fetched", challenges: tuple[Challenge, ...]) -> Gate:
+def _read_challenges(fetched: "Fetched", challenges: tuple[Challenge, ...]) -> AuthenticationGate:
     site = Site.of(fetched.url)
     if not challenges:
         # Against the standard, and common: an API that wants a key in a header of its own, or a page with a form.
         wall = _find_wall(fetched)
-        return wall or Gate(site, fetched.url, ("bearer", "header"))
+        return wall or AuthenticationGate(site, fetched.url, ("bearer", "header"))
 
     main = next((each for each in challenges if each.scheme == "bearer"), challenges[0])
     schemes = [each.scheme for each in challenges]
     metadata = main.parameters.get("resource_metadata", "")
-    return Gate(
+    return AuthenticationGate(
         site=site,
         url=fetched.url,
         schemes=tuple(dict.fromkeys(_SCHEMES[scheme] for scheme in schemes if scheme in _SCHEMES)),
@@ -143,23 +143,24 @@ def _is_on(site: Site, url: str) -> bool:
         return False
 
 
-def _find_wall(fetched: "Fetched") -> Gate | None:
+def _find_wall(fetched: "Fetched") -> AuthenticationGate | None:
     """Return the login wall that an answer is, if it is one."""
     asked = fetched.redirects[0] if fetched.redirects else fetched.url
     authorize = next((url for url in (*fetched.redirects, fetched.url) if _is_authorization(url)), None)
     if authorize is not None and fetched.status < 500:
         # The site signs its users in at another one, for a client of its own: only a browser can go through with it.
-        return Gate(Site.of(asked), asked, ("cookie", "bearer"), unsupported=("sso",))
+        return AuthenticationGate(Site.of(asked), asked, ("cookie", "bearer"), unsupported=("sso",))
     if fetched.media_type not in ("text/html", "application/xhtml+xml"):
         return None
     form = find_login_form(fetched.text, fetched.url, is_refused=fetched.status in (401, 403) or _was_moved(fetched))
     if form is None:
         return None
     site = Site.of(asked)
+    gate = AuthenticationGate(site, asked, ("form", "cookie"), realm=form.title, login_form=form)
     can_sign_in = form.password_field and _is_on(site, form.action)
     if can_sign_in:
-        return Gate(site, asked, ("form", "cookie"), realm=form.title, login_form=form)
-    return Gate(site, asked, ("cookie", "bearer"), unsupported=("form-elsewhere",), realm=form.title, login_form=form)
+        return gate
+    return replace(gate, schemes=("cookie", "bearer"), unsupported=("form-elsewhere",))
 
 
 def _was_moved(fetched: "Fetched") -> bool:

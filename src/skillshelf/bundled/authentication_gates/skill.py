@@ -10,7 +10,7 @@ from skillshelf.skill import BaseSkill, tool
 
 if TYPE_CHECKING:
     from skillshelf.bundled.authentication_gates._broker import Broker, HandOff
-    from skillshelf.bundled.authentication_gates._gates import Answer
+    from skillshelf.bundled.authentication_gates._gates import ProbeResult
     from skillshelf.bundled.authentication_gates._sites import OAuthClient
     from skillshelf.bundled.authentication_gates._vaults import Vault
     from skillshelf.net import NetworkRules
@@ -66,7 +66,7 @@ class HandOffCard(TypedDict):
     expires_in_seconds: int | None
 
 
-class Page(TypedDict):
+class FetchedPage(TypedDict):
     """An answer that a site gave to a credential. Secrets in it are replaced by `[*]`."""
 
     url: str
@@ -167,7 +167,7 @@ class AuthenticationGatesSkill(BaseSkill):
         return await self._shield("finish_access", self._finish(handoff, seconds))
 
     @tool
-    async def fetch_with_access(self, url: str, handoff: str, limit: int = 20_000) -> Page:
+    async def fetch_with_access(self, url: str, handoff: str, limit: int = 20_000) -> FetchedPage:
         """Read an address with a credential. It goes to the site of the hand-off and nowhere else.
 
         Args:
@@ -187,7 +187,7 @@ class AuthenticationGatesSkill(BaseSkill):
             gate=await self._describe_gate(answer),
         )
 
-    async def _describe_gate(self, answer: "Answer") -> GateCard | None:
+    async def _describe_gate(self, answer: "ProbeResult") -> GateCard | None:
         gate = answer.gate
         if gate is None:
             return None
@@ -209,14 +209,14 @@ class AuthenticationGatesSkill(BaseSkill):
     async def _finish(self, handoff: str, seconds: int) -> HandOffCard:
         return _describe_handoff(await self._broker.finish(handoff, max(0, min(seconds, _MAX_WAIT))))
 
-    async def _fetch(self, url: str, handoff: str, limit: int) -> Page:
+    async def _fetch(self, url: str, handoff: str, limit: int) -> FetchedPage:
         fetched = await self._broker.fetch(url, handoff)
         is_whole = fetched.is_whole and len(fetched.text) <= _MAX_READ
         text = self._redactor.redact_text(fetched.text[:_MAX_READ])
         if not is_whole:
             text = text[: max(0, len(text) - self._redactor.longest)]  # the cut may have gone through a secret
         room = max(1, min(limit, _MAX_TEXT))
-        return Page(
+        return FetchedPage(
             url=fetched.url,
             status=fetched.status,
             media_type=fetched.media_type,

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.bundled.database._results import ColumnInfo, DescribedTable, Rows, TableInfo, make_rows
 from skillshelf.errors import MissingExtraError, SettingsError
 
 try:
@@ -74,13 +74,13 @@ class Postgres:
         self._parts = parts
         self._label = f"PostgreSQL {parts.get('dbname', '')}".rstrip()
 
-    def list_tables(self) -> list[Table]:
+    def list_tables(self) -> list[TableInfo]:
         found = self._read(_TABLES_QUERY)
-        return [Table(name=name, kind=kind) for name, kind in found]
+        return [TableInfo(name=name, kind=kind) for name, kind in found]
 
     def describe_table(self, table: str) -> DescribedTable:
         columns = [
-            Column(name=name, type=kind, is_nullable=nullable, is_key=key, references=target)
+            ColumnInfo(name=name, type=kind, is_nullable=nullable, is_key=key, references=target)
             for name, kind, nullable, key, target in self._read(_COLUMNS_QUERY, table)
         ]
         if not columns:

@@ -29,7 +29,7 @@ class Rows(TypedDict):
     """False if the query has more rows than were asked for, or than fit into a result."""
 
 
-class Column(TypedDict):
+class ColumnInfo(TypedDict):
     """A column of a table."""
 
     name: str
@@ -41,7 +41,7 @@ class Column(TypedDict):
     """`table.column` that a foreign key leads to; empty if there is none."""
 
 
-class Table(TypedDict):
+class TableInfo(TypedDict):
     """A table or a view."""
 
     name: str
@@ -53,7 +53,7 @@ class DescribedTable(TypedDict):
     """A table with its columns and indexes."""
 
     name: str
-    columns: list[Column]
+    columns: list[ColumnInfo]
     indexes: list[str]
 
 

@@ -9,7 +9,15 @@ from typing import Any
 from urllib.parse import quote
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import MAX_TABLES, MAX_TEXT, Column, DescribedTable, Rows, Table, make_rows
+from skillshelf.bundled.database._results import (
+    MAX_TABLES,
+    MAX_TEXT,
+    ColumnInfo,
+    DescribedTable,
+    Rows,
+    TableInfo,
+    make_rows,
+)
 from skillshelf.text import truncate
 
 _MAX_VALUE = 10_000_000
@@ -43,14 +51,14 @@ class SqliteFile:
         self._path = os.path.abspath(path)
         self._seconds = seconds
 
-    def list_tables(self) -> list[Table]:
+    def list_tables(self) -> list[TableInfo]:
         with self._open(is_guarded=False) as connection:
             found = connection.execute(
                 "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
                 "ESCAPE '\\' ORDER BY name LIMIT ?",
                 (MAX_TABLES,),
             )
-            return [Table(name=name, kind=kind) for name, kind in found]
+            return [TableInfo(name=name, kind=kind) for name, kind in found]
 
     def describe_table(self, table: str) -> DescribedTable:
         with self._open(is_guarded=False) as connection:
@@ -61,7 +69,7 @@ class SqliteFile:
                 )
             }
             columns = [
-                Column(
+                ColumnInfo(
                     name=name,
                     type=truncate(kind, MAX_TEXT),
                     is_nullable=not not_null,

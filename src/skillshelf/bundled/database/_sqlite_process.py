@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import DescribedTable, Rows, Table
+from skillshelf.bundled.database._results import DescribedTable, Rows, TableInfo
 
 _WORKER = "skillshelf.bundled.database._sqlite_worker"
 _MEMORY_MEGABYTES = 512
@@ -34,7 +34,7 @@ class SqliteProcess:
         self._path = os.path.abspath(path)
         self._seconds = seconds
 
-    def list_tables(self) -> list[Table]:
+    def list_tables(self) -> list[TableInfo]:
         return self._ask("list_tables")  # type: ignore[no-any-return]
 
     def describe_table(self, table: str) -> DescribedTable:

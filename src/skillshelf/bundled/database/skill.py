@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf.bundled._values import clean_values
-from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, Table
+from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, TableInfo
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
 
@@ -18,7 +18,7 @@ _SQLITE_HEADER = b"SQLite format 3\0"
 class Backend(Protocol):
     """A database. Each call is a connection of its own, so that no statement changes what the next one may do."""
 
-    def list_tables(self) -> list[Table]: ...
+    def list_tables(self) -> list[TableInfo]: ...
 
     def describe_table(self, table: str) -> DescribedTable: ...
 
@@ -85,7 +85,7 @@ class DatabaseSkill(BaseSkill):
         )
 
     @tool
-    def list_tables(self) -> list[Table]:
+    def list_tables(self) -> list[TableInfo]:
         """Name the tables and views of the database."""
         return clean_values(self._open().list_tables())
 

@@ -45,7 +45,7 @@ class Failure(TypedDict):
     """The reference that helps."""
 
 
-class Run(TypedDict):
+class RunResult(TypedDict):
     """A run that has ended."""
 
     run_id: str

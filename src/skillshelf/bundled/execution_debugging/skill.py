@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Self
 
-from skillshelf.bundled.execution_debugging._results import Limits, OutputPiece, Run, SandboxDescription
+from skillshelf.bundled.execution_debugging._results import Limits, OutputPiece, RunResult, SandboxDescription
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.text import truncate_middle
@@ -80,7 +80,7 @@ class ExecutionDebuggingSkill(BaseSkill):
         )
 
     @tool
-    async def execute_command(self, command: str, seconds: float = 60.0) -> Run:
+    async def execute_command(self, command: str, seconds: float = 60.0) -> RunResult:
         """Run a shell command in the sandboxed working folder, and return its output, how it ended and why it failed.
 
         Args:
@@ -92,7 +92,7 @@ class ExecutionDebuggingSkill(BaseSkill):
         return self._describe(run, allowed)
 
     @tool
-    async def execute_python(self, code: str, arguments: list[str] | None = None, seconds: float = 60.0) -> Run:
+    async def execute_python(self, code: str, arguments: list[str] | None = None, seconds: float = 60.0) -> RunResult:
         """Run a Python program in the sandboxed working folder. Modules in the folder can be imported.
 
         Args:
@@ -166,13 +166,13 @@ class ExecutionDebuggingSkill(BaseSkill):
             raise ExecutionError(f"Nothing was run: {seconds} is not a number of seconds. Give one above 0.")
         return min(seconds, self._limits.seconds)
 
-    def _describe(self, run: "FinishedRun", seconds: float) -> Run:
+    def _describe(self, run: "FinishedRun", seconds: float) -> RunResult:
         from skillshelf.bundled.execution_debugging._explain import explain_failure, name_signal
 
         sandbox = self._workbench.find_sandbox()
         ending = run.ending
         rest = f": read_output, offset {_SHOWN_CHARACTERS // 2}"
-        return Run(
+        return RunResult(
             run_id=run.id,
             succeeded=ending.exit_code == 0 and ending.limit is None,
             exit_code=ending.exit_code,

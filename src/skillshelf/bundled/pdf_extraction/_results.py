@@ -62,7 +62,7 @@ class DocumentText(TypedDict):
     next_offset: int
 
 
-class Table(TypedDict):
+class ExtractedTable(TypedDict):
     """A table on a page: rows of cells."""
 
     rows: list[list[str]]
@@ -73,7 +73,7 @@ class PageTables(TypedDict):
 
     notice: str
     page: int
-    tables: list[Table]
+    tables: list[ExtractedTable]
     is_whole: bool
     """False if rows were left out."""
 

@@ -11,7 +11,7 @@ import pdfplumber
 from pdfplumber.page import Page
 
 from skillshelf.bundled.pdf_extraction._errors import PdfError
-from skillshelf.bundled.pdf_extraction._results import NOTICE, PageTables, PageText, Table
+from skillshelf.bundled.pdf_extraction._results import NOTICE, ExtractedTable, PageTables, PageText
 from skillshelf.text import text_for_model, truncate
 
 _MAX_CELL = 500
@@ -26,7 +26,7 @@ def read_tables(file: BufferedReader, password: str | None, page: int, separated
     with pdfplumber.open(file, pages=[page], password=password or "") as document:
         found = _visible_part(document.pages[0]).extract_tables(_SETTINGS[separated_by])
 
-    tables: list[Table] = []
+    tables: list[ExtractedTable] = []
     left = limit
     is_whole = True
     for cells in found:
@@ -41,7 +41,7 @@ def read_tables(file: BufferedReader, password: str | None, page: int, separated
             rows.append(cleaned)
             left -= sum(map(len, cleaned))
         if rows:
-            tables.append(Table(rows=rows))
+            tables.append(ExtractedTable(rows=rows))
     if not tables:
         raise PdfError(
             f"No table whose cells are separated by {separated_by} was found on page {page}.",

@@ -32,7 +32,7 @@ class WeatherError(SkillError):
     """The weather service gave no forecast."""
 
 
-class Place(TypedDict):
+class Location(TypedDict):
     """A place that has a name."""
 
     name: str
@@ -95,7 +95,7 @@ class WeatherSkill(BaseSkill):
         return cls()
 
     @tool
-    async def find_place(self, name: str, limit: int = 5) -> list[Place]:
+    async def find_place(self, name: str, limit: int = 5) -> list[Location]:
         """Find places by name, the most populous first.
 
         Args:
@@ -165,10 +165,10 @@ class WeatherSkill(BaseSkill):
         return answer
 
 
-def _read_places(found: object, count: int) -> list[Place]:
+def _read_places(found: object, count: int) -> list[Location]:
     try:
         return [
-            Place(
+            Location(
                 name=_read_words(place, "name"),
                 region=_read_words(place, "admin1"),
                 country=_read_words(place, "country"),

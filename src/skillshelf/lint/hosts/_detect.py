@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from skillshelf.bounded_yaml import MAX_BLOCK, Budget, Document, YamlFault, compose
+from skillshelf.bounded_yaml import MAX_BLOCK, Budget, YamlDocument, YamlFault, compose
 from skillshelf.lint._format import check_format
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.skillmd import (
@@ -166,7 +166,7 @@ def _check_frontmatter(block: str) -> Iterator[str]:
             yield from _check_optional_value(key.value, value)
 
 
-def _compose(block: str) -> Document | None:
+def _compose(block: str) -> YamlDocument | None:
     """Return the tree by the rules of YAML 1.1, or None if the block is not YAML or exceeds the bounds."""
     try:
         return compose(block, Budget(MAX_BLOCK, expand=False), as_safe_load=True)
@@ -174,7 +174,7 @@ def _compose(block: str) -> Document | None:
         return None
 
 
-def _list_fields(document: Document | None) -> list[_Field] | None:
+def _list_fields(document: YamlDocument | None) -> list[_Field] | None:
     """Return the fields, or None if the document is not a mapping."""
     if document is None:
         return None
@@ -214,7 +214,7 @@ def _is_broken_by_separators(block: str) -> bool:
     return _list_fields(_compose(without_separators)) is not None
 
 
-def _check_syntax(document: Document) -> Iterator[str]:
+def _check_syntax(document: YamlDocument) -> Iterator[str]:
     if document.has_flow:
         yield "yaml-flow"
     if document.has_anchors:
