@@ -23,6 +23,7 @@ from skillshelf.sandbox import (
     Worker,
     WorkerError,
     WorkerLimits,
+    call_worker,
     find_sandbox,
     run_program,
 )
@@ -206,13 +207,113 @@ def test_a_rebase_in_progress_is_named_once(program: Program) -> None:
     assert run(program, find_sandbox(), "true").notices == ()
 
 
-def test_a_worker_that_is_no_worker_fails_with_its_last_words() -> None:
+# -- workers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    """A worker that evaluates what it is asked."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, signal, time\n"
+        "def print_to_pipes(text):\n"
+        "    for each in os.listdir('/proc/self/fd'):\n"
+        "        if int(each) > 2 and 'pipe' in os.path.realpath(f'/proc/self/fd/{each}'):\n"
+        "            os.write(int(each), f'{text}\\n'.encode() * 1000)\n"
+        "def answer(request, data):\n"
+        "    return eval(request['code'], {**globals(), 'data': [each.decode() for each in data]})\n"
+    )
+    limits = WorkerLimits(memory_mb=300, answer_bytes=10_000)
+    with Worker(str(program), limits, readable=[str(tmp_path)]) as made:
+        yield made
+
+
+def test_a_worker_answers_one_request_after_the_other(worker: Worker) -> None:
+    first = worker.ask({"code": "[os.getpid(), data]"}, [b"a", b"", b"b\n" * 1000], seconds=60)
+    second = worker.ask({"code": "[os.getpid(), data]"}, seconds=60)
+    assert first[1] == ["a", "", "b\n" * 1000]
+    assert second == [first[0], []]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "message"),
+    [
+        ("time.sleep(600)", "time", "longer than 0.5 seconds"),
+        ("os.kill(os.getpid(), signal.SIGVTALRM)", "time", "too much processor time"),
+        ("bytes(10**9)", "memory", "more than 300 MB"),
+        ("'x' * 10_000", "size", "more than 10,000 bytes"),
+        ("os.abort()", "crash", "SIGABRT"),
+        ("1 / 0", "crash", "ZeroDivisionError: division by zero"),
+        ("{1, 2}", "crash", "TypeError"),
+        ("os._exit(5)", "crash", "status 5"),
+        ("print_to_pipes('no JSON')", "crash", "can't be used"),
+    ],
+)
+def test_a_worker_that_fails_says_how_and_the_next_request_gets_a_new_one(
+    worker: Worker, code: str, kind: str, message: str
+) -> None:
+    with pytest.raises(WorkerError, match=message) as caught:
+        worker.ask({"code": code}, seconds=0.5 if "sleep" in code else 60)
+    assert caught.value.kind == kind
+    assert worker.ask({"code": "1 + 1"}, seconds=60) == 2
+
+
+def test_a_worker_that_cannot_start_fails_with_its_last_words() -> None:
     with (
-        Worker("no_such_module", WorkerLimits()) as worker,
-        pytest.raises(WorkerError, match="No module named") as caught,
+        Worker("/no/such/program.py", WorkerLimits()) as worker,
+        pytest.raises(WorkerError, match="No such file") as caught,
     ):
         worker.ask({}, seconds=60)
     assert caught.value.kind == "crash"
+
+
+def test_a_worker_has_neither_secrets_nor_network_nor_files_to_write(
+    worker: Worker, server: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("API_KEY", "sesame")
+    connect = f"__import__('socket').create_connection(('127.0.0.1', {server}))"
+    for code in (connect, "open('/tmp/new', 'x')", f"open({str(tmp_path / 'new')!r}, 'x')", "os.mkdir('/var/new')"):
+        with pytest.raises(WorkerError, match="Error") as caught:
+            worker.ask({"code": code}, seconds=60)
+        assert caught.value.kind == "crash"
+    assert "API_KEY" not in worker.ask({"code": "dict(os.environ)"}, seconds=60)
+
+
+def test_a_worker_that_may_write_files_has_a_temporary_folder_until_it_ends(
+    worker: Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    program = str(tmp_path / "program.py")
+    with Worker(program, WorkerLimits(file_mb=1), readable=[str(tmp_path)]) as writer:
+        code = "open(os.environ['TMPDIR'] + '/file', 'w').write('x' * int(data[0]))"
+        assert writer.ask({"code": code}, [b"1000"], seconds=60) == 1000
+        with pytest.raises(WorkerError, match="File too large"):
+            writer.ask({"code": code}, [b"2000000"], seconds=60)
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_a_cancelled_call_ends_its_worker(worker: Worker, tmp_path: Path) -> None:
+    """The worker holds a pipe open, which closes when it has ended."""
+    reader, writer = os.pipe()
+
+    async def cancel() -> None:
+        code = f"[os.write({writer}, b'x'), time.sleep(600)]"
+        program = str(tmp_path / "program.py")
+        calling = asyncio.ensure_future(
+            call_worker(
+                program, {"code": code}, WorkerLimits(), seconds=600, readable=[str(tmp_path)], descriptors=[writer]
+            )
+        )
+        await asyncio.to_thread(os.read, reader, 1)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+
+    asyncio.run(cancel())
+    os.close(writer)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
 
 
 def test_the_best_sandbox_lists_what_stays_open_and_what_it_blocks() -> None:

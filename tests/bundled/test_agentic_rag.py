@@ -5,7 +5,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +15,10 @@ import pytest
 from bundled.calling import call
 from bundled.handbook import ALL, HOLIDAYS, write_handbook
 from skillshelf.bundled import attach_bundled
-from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder, _isolated
+from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
+from skillshelf.sandbox import Worker, WorkerError
 from skillshelf.tokens import estimate
 
 pytest.importorskip("trafilatura", reason="the extra rag is not installed")
@@ -181,7 +182,7 @@ def test_a_folder_that_is_gone_is_explained(handbook: Path, tmp_path: Path) -> N
 def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If no process can be started for changed pages, what was known is there for the next question."""
 
-    async def fail(*arguments: Any, **options: Any) -> Any:
+    def fail(*arguments: Any, **options: Any) -> Any:
         raise OSError(errno.ENOMEM, "no process")
 
     skill = open_skill(DocumentFolder(str(handbook)))
@@ -189,7 +190,7 @@ def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatc
     (handbook / "holidays.html").write_text(HOLIDAYS.replace("Graz", "Linz"))
     (handbook / "shop" / "refunds.md").write_text("# Refunds\n\nWalruses get no refunds.\n")
     with monkeypatch.context() as patch:
-        patch.setattr("skillshelf.bundled._workers.asyncio.create_subprocess_exec", fail)
+        patch.setattr("skillshelf.sandbox.Worker.ask", fail)
         with pytest.raises(SkillError, match=r"documents: it failed \(OSError\)"):
             call(skill, "search_documents", query="walruses")
     assert call(skill, "search_documents", query="walruses")["passages"][0]["locator"] == "shop/refunds.md:3"
@@ -197,38 +198,32 @@ def test_a_search_that_fails_on_the_way_loses_nothing(handbook: Path, monkeypatc
     assert call(skill, "search_documents", query="Linz")["passages"][0]["locator"] == "holidays.html"
 
 
-def return_page(html: str) -> str:
+def return_page(html: str) -> Any:
     """Answer as a parser that finds all of a page readable."""
-    return json.dumps({"result": {"title": "", "text": html}})
+    return {"result": {"title": "", "text": html}}
 
 
-def hang_if_told(html: str) -> str:
+def hang_if_told(html: str) -> Any:
     """Answer as a parser that gets no further than a page that says so."""
     if "hangs" in html:
-        raise TimeoutError
+        raise WorkerError("it took too long", "time")
     return return_page(html)
 
 
-def replace_parser(monkeypatch: pytest.MonkeyPatch, parse: Callable[[str], str]) -> None:
+def replace_parser(monkeypatch: pytest.MonkeyPatch, parse: Callable[[str], Any]) -> None:
     """Have a function answer for each page in place of the process, whose time limit is then not the machine's."""
-
-    async def stream(module: str, request: Any, **options: Any) -> AsyncGenerator[bytes, None]:
-        yield b'{"result": null}\n'
-        for html in request["pages"]:
-            yield f"{parse(html)}\n".encode()
-
-    monkeypatch.setattr(_isolated, "stream_worker", stream)
+    monkeypatch.setattr(Worker, "ask", lambda self, request, data, seconds: parse(data[0].decode()))
 
 
-@pytest.mark.parametrize("answer", ["[]", '{"result": 3}', '{"result": [{"title": "a"}]}', '{"error": "x"}'])
+@pytest.mark.parametrize("answer", [[], None, {"result": 3}, {"result": [{"title": "a"}]}, {"error": "x"}])
 def test_a_strange_answer_of_the_parser_is_a_problem_of_the_page(
-    answer: str, handbook: Path, monkeypatch: pytest.MonkeyPatch
+    answer: Any, handbook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other documents are found."""
     replace_parser(monkeypatch, lambda html: answer)
     found = call(open_skill(DocumentFolder(str(handbook))), "search_documents", query="refunds")
     assert found["passages"]
-    assert "holidays.html (The parser gave an answer that cannot be used.)" in found["remarks"][0]
+    assert "holidays.html (The parser gave an answer that can't be used.)" in found["remarks"][0]
 
 
 def test_a_file_that_could_not_be_opened_is_tried_again(handbook: Path, monkeypatch: pytest.MonkeyPatch) -> None:

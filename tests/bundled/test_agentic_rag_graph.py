@@ -11,13 +11,13 @@ import pytest
 
 from bundled.calling import call
 from bundled.handbook import ALL, write_graph, write_handbook
-from skillshelf.agent import find_confinement
 from skillshelf.bundled.agentic_rag import DocumentFolder, GraphFile, Sources, Template
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
+from skillshelf.sandbox import Sandbox, find_sandbox
 
 pytestmark = pytest.mark.skipif(find_spec("ladybug") is None, reason="the extra rag is not installed")
-needs_sandbox = pytest.mark.skipif(not find_confinement(), reason="this machine cannot confine a process")
+needs_sandbox = pytest.mark.skipif(not find_sandbox(), reason="this machine cannot confine a process")
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_without_a_sandbox_only_templates_run(path: Path, monkeypatch: pytest.Mo
     """Because a query could create folders with EXPORT."""
     from skillshelf.bundled.agentic_rag import _graph_file
 
-    monkeypatch.setattr(_graph_file, "can_confine", lambda: False)
+    monkeypatch.setattr(_graph_file, "find_sandbox", lambda: Sandbox("none"))
     with pytest.raises(SkillError, match=r"need a sandbox.*Use a template"):
         call(open_skill(path), "run_cypher", cypher="RETURN 1")
     assert names(query(path, "find", name="led")) == {"ledger"}

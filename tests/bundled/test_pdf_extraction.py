@@ -350,7 +350,7 @@ def test_a_page_that_unpacks_to_more_than_the_memory_ends_its_reader_alone(tmp_p
     write(tmp_path, "bomb.pdf", join_objects({**PAGES, 2: tree, 10: page, 11: bomb}))
     write(tmp_path, "good.pdf", make_pdf(write_line("Hello")))
     skill = open_skill(tmp_path, memory_megabytes=256)
-    assert "The process that reads the file ended" in refuse(skill, "read_pdf_text", path="bomb.pdf")
+    assert "The process that reads the file failed" in refuse(skill, "read_pdf_text", path="bomb.pdf")
     assert "of memory" in refuse(skill, "read_pdf_tables", path="bomb.pdf", page=1)
     assert call(skill, "describe_pdf", path="good.pdf")["pages"] == 1
 

@@ -1,8 +1,8 @@
 """Run programs that aren't trusted: commands of an agent, scripts of skills, and parsers of foreign files.
 
 `find_sandbox` tells how far this machine can confine a program: bubblewrap where it is installed, Landlock with a
-system call filter elsewhere on Linux, sandbox-exec on macOS. `run_program` runs a program in it, and `call_worker` a
-module of ours that parses what others wrote. `worker` is what such a module imports.
+system call filter elsewhere on Linux, sandbox-exec on macOS. `run_program` runs a program in it. `Worker` and
+`call_worker` run a program of ours that parses what others wrote, and `worker` is its side of the pipes.
 """
 
 from typing import TYPE_CHECKING

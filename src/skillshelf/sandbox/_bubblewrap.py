@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from skillshelf.files import is_at_or_inside, is_inside
+from skillshelf.files import is_at_or_inside
 from skillshelf.sandbox._git import GitMount
 from skillshelf.sandbox._program import Program
 
@@ -74,11 +74,12 @@ def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str
 def _list_hidden(program: Program) -> Iterator[str]:
     """Yield what a program needs from the folders that are private: Python, this package, the resolver's file."""
     private = ("/tmp", "/var/tmp", "/run")
-    needed = {sys.prefix, sys.base_prefix, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))}
+    package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    needed = {sys.prefix, sys.base_prefix, package, *program.readable}
     if program.network:
         needed.add(os.path.realpath(_RESOLVER))  # systemd-resolved keeps it in /run
     for path in sorted(map(os.path.realpath, needed)):
-        is_hidden = any(is_inside(path, folder) for folder in private)
+        is_hidden = any(is_at_or_inside(path, folder) for folder in private)
         is_writable = any(is_at_or_inside(path, folder) for folder in program.writable)
         if is_hidden and not is_writable and os.path.exists(path):
             yield path

@@ -42,6 +42,8 @@ class Program:
     """Protects the Git directories in the writable folders, as far as the level can."""
     descriptors: Sequence[int] = ()
     """Open files that it inherits."""
+    readable: Sequence[str] = ()
+    """What it reads in /tmp, /var/tmp and /run, which bubblewrap hides."""
 
 
 @dataclass(frozen=True, slots=True)

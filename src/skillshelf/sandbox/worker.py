@@ -1,6 +1,9 @@
-"""The inner side of a worker process: a module that answers requests calls `serve`.
+"""The inner side of a worker process: it loads a program's `answer` and calls it for each request.
 
-Its answers deserve no more trust than what it read.
+    python -I -B worker.py PROGRAM
+
+Its answers deserve no more trust than what it read. This file imports nothing of skillshelf: that takes 30 ms, and not
+every program needs it.
 """
 
 import json
@@ -9,18 +12,25 @@ import resource
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from typing import Any, NoReturn
 
+OUT_OF_MEMORY = 83
+"""The exit code of a worker that needed more memory than it may take."""
+_FAILED = 1
 _MIB = 1024 * 1024
 
 Answer = Callable[[dict[str, Any], Sequence[bytes]], Any]
+"""Gets a request and the data that came with it, and returns a value that JSON can hold.
+
+An exception ends the process: MemoryError as a limit, any other as a crash.
+"""
 
 
-def serve(answer: Answer) -> NoReturn:
-    """Answer requests until there are no more, and end the process.
-
-    `answer` gets a request and the data that came with it, and returns a value that JSON can hold.
-    """
+def main() -> NoReturn:
+    """Answer requests until there are no more."""
+    answer = _load_answer(sys.argv[1])
     requests = sys.stdin.buffer
     _limit_process(**json.loads(requests.readline()))
 
@@ -30,12 +40,31 @@ def serve(answer: Answer) -> NoReturn:
     os.dup2(null, 1)
     os.dup2(null, 2)
 
-    while line := requests.readline():
-        request = json.loads(line)
-        data = [requests.read(size) for size in request.pop("sizes")]
-        answers.write(json.dumps(answer(request, data)).encode() + b"\n")
+    code = 0
+    try:
+        while line := requests.readline():
+            request = json.loads(line)
+            data = [requests.read(size) for size in request.pop("sizes")]
+            answers.write(json.dumps(answer(request, data)).encode() + b"\n")
+            answers.flush()
+    except MemoryError:
+        code = OUT_OF_MEMORY
+    except Exception as error:
+        answers.write(f"{type(error).__name__}: {error}\n".encode(errors="replace"))
         answers.flush()
-    os._exit(0)  # the libraries need not clean up, which can take long or fail for a damaged file
+        code = _FAILED
+    os._exit(code)  # the libraries need not clean up, which can take long or fail for a damaged file
+
+
+def _load_answer(path: str) -> Answer:
+    loader = SourceFileLoader("program", path)
+    spec = spec_from_loader(loader.name, loader)
+    assert spec is not None
+    program = module_from_spec(spec)
+    sys.modules[loader.name] = program
+    loader.exec_module(program)
+    answer: Answer = program.answer
+    return answer
 
 
 def forbid_opening() -> None:
@@ -56,3 +85,7 @@ def _limit_process(memory_mb: int, cpu_seconds: int, file_mb: int) -> None:
     for kind, limit in limits.items():
         with suppress(OSError, ValueError):  # a system that does not know it, or has a lower one already
             resource.setrlimit(kind, (limit, limit))
+
+
+if __name__ == "__main__":
+    main()

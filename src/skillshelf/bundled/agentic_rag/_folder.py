@@ -4,13 +4,12 @@ import asyncio
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack
 from typing import NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError, WorkerEndedError
-from skillshelf.bundled.agentic_rag._isolated import ExtractedPage, extract_pages
+from skillshelf.bundled.agentic_rag._isolated import PageParser
 from skillshelf.bundled.agentic_rag._passages import cut_into_passages
 from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
@@ -22,8 +21,6 @@ from skillshelf.text import clean_line, count_noun, decode_text, unify_lines
 _TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc", ".org")
 _PAGES = (".html", ".htm")
 _MEGABYTE = 1_000_000
-_BATCH_CHARACTERS = 5_000_000
-"""Pages that the parser gets at once."""
 _MAX_HELD_UP = 3
 """Pages that may hold up the parser before the others wait for the next question."""
 _REST_SECONDS = 600.0
@@ -95,11 +92,12 @@ class DocumentFolder:
     def _search(self, question: str, limit: int) -> list[Passage]:
         with self._lock:
             index = self._index or TextSearch()
-            self._update(index)
+            with PageParser() as parser:
+                self._update(index, parser)
             self._index = index
             return [self._passages[match.id] for match in index.search(question, limit)]
 
-    def _update(self, index: TextSearch) -> None:
+    def _update(self, index: TextSearch, parser: PageParser) -> None:
         """Bring the index up to date with the folder. If this fails, everything stays as it was."""
         remarks: list[str] = []
         listed = {each.path: each for each in self._list(remarks)}
@@ -111,7 +109,7 @@ class DocumentFolder:
         documents = {path: document for path, document in self._documents.items() if path not in outdated}
         added: list[tuple[_Listed, list[Passage]]] = []
         room = self._count_room() + len(removed)
-        for each, text in self._read(changed):
+        for each, text in self._read(changed, parser):
             if isinstance(text, _Problem):
                 documents[each.path] = _Document(each.stamp, now, problem=text)
                 continue
@@ -198,21 +196,26 @@ class DocumentFolder:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _read(self, listed: Sequence[_Listed]) -> Iterator[tuple[_Listed, str | _Problem]]:
-        """Yield the text of each document. HTML goes through the parser in batches."""
-        batches: list[list[tuple[_Listed, str]]] = []
-        size = 0
+    def _read(self, listed: Sequence[_Listed], parser: PageParser) -> Iterator[tuple[_Listed, str | _Problem]]:
+        """Yield the text of each document.
+
+        After several pages that hold up the parser, the others wait for the next question, so that this one has its
+        answer.
+        """
+        held_up = 0
         for each in listed:
             text = self._read_text(each)
             if isinstance(text, _Problem) or not each.path.lower().endswith(_PAGES):
                 yield each, text
                 continue
-            if not batches or size > _BATCH_CHARACTERS:
-                batches.append([])
-                size = 0
-            batches[-1].append((each, text))
-            size += len(text)
-        yield from asyncio.run(_extract(batches))
+            if held_up == _MAX_HELD_UP:
+                yield each, _WAITS
+                continue
+            try:
+                yield each, _extract(parser, text)
+            except WorkerEndedError as error:
+                held_up += 1
+                yield each, _Problem(error.reason, _REST_SECONDS)
 
     def _read_text(self, listed: _Listed) -> str | _Problem:
         limit = self._limits.file_megabytes * _MEGABYTE
@@ -226,34 +229,16 @@ class DocumentFolder:
         return _Problem("not UTF-8 text") if text is None else unify_lines(text)
 
 
-async def _extract(batches: Sequence[Sequence[tuple[_Listed, str]]]) -> list[tuple[_Listed, str | _Problem]]:
-    """Return the readable text of HTML documents. A page that holds up the parser costs only itself.
-
-    After several of them, the rest waits for the next question, so that this one has its answer.
-    """
-    texts: list[tuple[_Listed, str | _Problem]] = []
-    held_up = 0
-    for batch in batches:
-        waiting = deque(listed for listed, _ in batch)
-        if held_up < _MAX_HELD_UP:
-            async with aclosing(extract_pages([html for _, html in batch])) as pages:
-                async for page in pages:
-                    texts.append((waiting.popleft(), _describe_page(page)))
-                    held_up += isinstance(page, WorkerEndedError)
-                    if held_up == _MAX_HELD_UP:
-                        break
-        texts += [(listed, _WAITS) for listed in waiting]
-    return texts
-
-
-def _describe_page(page: ExtractedPage) -> str | _Problem:
-    """Return the text of a page, under its title, or why there is none."""
+def _extract(parser: PageParser, html: str) -> str | _Problem:
+    """Return the text of a page, under its title, or why there is none. Raises WorkerEndedError."""
+    try:
+        page = parser.extract(html)
+    except WorkerEndedError:
+        raise
+    except RagError as error:
+        return _Problem(error.reason)
     if page is None:
         return _Problem("no text in it")
-    if isinstance(page, WorkerEndedError):
-        return _Problem(page.reason, _REST_SECONDS)
-    if isinstance(page, RagError):
-        return _Problem(page.reason)
     if page.title and not page.text.startswith("# "):
         return f"# {page.title}\n\n{page.text}"
     return page.text

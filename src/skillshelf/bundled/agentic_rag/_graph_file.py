@@ -5,13 +5,13 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from skillshelf.bundled._workers import can_confine
 from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._isolated import ask_graph_file
 from skillshelf.bundled.agentic_rag._results import GraphSchema
 from skillshelf.bundled.agentic_rag._worker import measure_space
 from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.errors import MissingExtraError
+from skillshelf.sandbox import find_sandbox
 
 
 class GraphFile:
@@ -30,24 +30,18 @@ class GraphFile:
 
     async def describe(self) -> GraphSchema:
         schema: GraphSchema = await ask_graph_file(
-            {"action": "describe", "path": self._path}, seconds=self._seconds, space_megabytes=self._measure()
+            self._path, {"action": "describe"}, seconds=self._seconds, space_megabytes=self._measure()
         )
         return schema
 
     async def query(self, cypher: str, parameters: Mapping[str, Parameter], limit: int, *, is_template: bool) -> Rows:
-        if not is_template and not await asyncio.to_thread(can_confine):
+        if not is_template and not await asyncio.to_thread(find_sandbox):
             raise RagError(
                 "Your own queries need a sandbox for the database, and this machine has none. Use a template.",
                 reference="cypher_templates.py",
             )
-        request = {
-            "action": "query",
-            "path": self._path,
-            "cypher": cypher,
-            "parameters": dict(parameters),
-            "limit": limit,
-        }
-        rows: Rows = await ask_graph_file(request, seconds=self._seconds, space_megabytes=self._measure())
+        request = {"action": "query", "cypher": cypher, "parameters": dict(parameters), "limit": limit}
+        rows: Rows = await ask_graph_file(self._path, request, seconds=self._seconds, space_megabytes=self._measure())
         return rows
 
     def _measure(self) -> int:

@@ -1,24 +1,29 @@
-"""The process that parses what others wrote: `python -I -m skillshelf.bundled.agentic_rag._worker`.
+"""The worker that parses what others wrote.
 
 It extracts the text of web pages, and asks a graph in a file. Before it runs a query, it gives up opening anything: the
 database has commands that read and write any file (LOAD FROM, COPY, EXPORT) or fetch code (INSTALL), also if it was
 opened for reading, and no setting turns them off.
 """
 
+import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skillshelf.bundled._worker import forbid_opening, serve_stream
-from skillshelf.bundled.agentic_rag._errors import DEFAULT_REFERENCE, RagError
+from skillshelf.bundled.agentic_rag._errors import RagError
 from skillshelf.bundled.database import Rows, make_rows
+from skillshelf.sandbox.worker import forbid_opening
 from skillshelf.text import truncate
+
+PAGE_SECONDS = 10.0
+"""For one page."""
 
 _BUFFER_MEGABYTES = 256
 _MIN_SPACE_MEGABYTES = 256
 _MEGABYTE = 1024 * 1024
 _MAX_REASON = 300
+_MAX_DEPTH = 5_000
+"""Of calls: pages nest deeply."""
 _INTERNAL_KEYS = frozenset({"_ID", "_LABEL", "_SRC", "_DST"})
 
 
@@ -30,35 +35,30 @@ def measure_space(file_size: int) -> int:
     return space
 
 
-def _answer(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the answer of the graph; of pages, one for each, after one that says that the parser is there."""
-    if request["action"] != "extract":
-        yield _try(lambda: _ask_graph(request))
-        return
-    import trafilatura  # noqa: F401  # takes seconds on a busy machine, which are not the first page's
-
-    yield {"result": None}
-    for html in request["pages"]:
-        yield _try(partial(_extract, html))
-
-
-def _try(work: Callable[[], Any]) -> dict[str, Any]:
-    """Return a result, or the error in its place."""
+def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
+    """Return the result of a request, or the error in its place."""
     try:
-        return {"result": work()}
+        result = _extract(data[0]) if request["action"] == "extract" else _ask_graph(request)
     except RagError as error:
         return {"error": error.reason, "reference": error.reference}
-    except MemoryError:
-        return {"error": "It needs more memory than it may take.", "reference": DEFAULT_REFERENCE}
+    return {"result": result}
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------
 
 
-def _extract(html: str) -> dict[str, str] | None:
-    """Return the title and the main text of a page as Markdown. None if it has none."""
-    import trafilatura
+def encode_page(html: str) -> bytes:
+    """Return a page as it is sent to the worker."""
+    return html.encode("utf-8", "surrogatepass")
 
+
+def _extract(page: bytes) -> dict[str, str] | None:
+    """Return the title and the main text of a page as Markdown. None if it has none."""
+    import trafilatura  # takes seconds on a busy machine, which are not the page's
+
+    html = page.decode("utf-8", "surrogatepass")
+    sys.setrecursionlimit(_MAX_DEPTH)
+    signal.setitimer(signal.ITIMER_REAL, PAGE_SECONDS)  # its signal ends the process
     try:
         text = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
         text = text or trafilatura.html2txt(html)
@@ -66,8 +66,12 @@ def _extract(html: str) -> dict[str, str] | None:
             return None
         metadata = trafilatura.extract_metadata(html)
         title = (metadata.title if metadata else None) or ""
+    except MemoryError:
+        raise
     except Exception as error:
         raise RagError(f"The page breaks the parser ({type(error).__name__}).") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
     return {"title": title, "text": text}
 
 
@@ -171,8 +175,3 @@ def _describe(connection: Any) -> dict[str, Any]:
             for start, end, *_ in connection.execute(f"CALL show_connection('{quoted}') RETURN *").get_all():
                 relationships.append({"type": name, "start": start, "end": end})
     return {"nodes": nodes, "relationships": relationships}
-
-
-if __name__ == "__main__":
-    sys.setrecursionlimit(5_000)  # pages nest deeply
-    serve_stream(_answer)

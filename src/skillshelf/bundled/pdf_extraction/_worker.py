@@ -1,27 +1,28 @@
-"""The process that reads a PDF file: `python -I -m skillshelf.bundled.pdf_extraction._worker`.
+"""The worker that reads a PDF file. It gets the descriptor of the file, and answers with `result`, or `error`.
 
-Libraries for PDF are large, and files can be made to crash them or to keep them busy for ever. So each call has a
-process of its own. It gets the descriptor of the file, and answers with `result`, or `error`.
+Libraries for PDF are large, and files can be made to crash them or to keep them busy for ever.
 """
 
 import base64
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BufferedReader
 from typing import Any
 
-from skillshelf.bundled._worker import serve_request
 from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
 
 
-def _answer(request: Mapping[str, Any]) -> dict[str, Any]:
+def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
+    """Do what a request asks for."""
     try:
         with os.fdopen(request["descriptor"], "rb") as file:
             return {"result": _read(file, request["password"], request["action"], request["arguments"])}
     except PdfError as error:
         return _describe(error)
     except Exception as error:  # the libraries raise nearly anything for a file that breaks the rules
-        return _describe(_explain(error, request["memory_megabytes"]))
+        if _is_lack_of_memory(error):
+            raise MemoryError from None
+        return _describe(PdfError(f"The file breaks the rules of the format ({type(error).__name__})."))
 
 
 def _describe(error: PdfError) -> dict[str, Any]:
@@ -32,18 +33,17 @@ def _describe(error: PdfError) -> dict[str, Any]:
     }
 
 
-def _explain(error: BaseException, megabytes: int) -> PdfError:
-    """Return our error for one that a library raised. pdfplumber wraps even a lack of memory in its own."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, MemoryError):
-            return PdfError(f"Reading this needs more than the {megabytes:,} MB of memory that it may take.")
-        cause = cause.__cause__ or cause.__context__
-    return PdfError(f"The file breaks the rules of the format ({type(error).__name__}).")
+def _is_lack_of_memory(error: BaseException | None) -> bool:
+    """Return True for MemoryError, also inside an error of pdfplumber's."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _read(file: BufferedReader, password: str | None, action: str, arguments: Mapping[str, Any]) -> Any:
-    """Do what a request asks for. PDFium opens the file in any case, and says best what is wrong with it."""
+    """Carry out an action. PDFium opens the file in any case, and says best what is wrong with it."""
     from skillshelf.bundled.pdf_extraction import _document
 
     with _document.open_document(file, password) as document:
@@ -85,7 +85,3 @@ def _read_scan(document: Any, page: int, language: str, limit: int) -> Any:
     engine = find_engine(language)
     image = render_page(document, page, side=OCR_SIDE, grey=True)
     return read_picture(engine, image, page, language, limit)
-
-
-if __name__ == "__main__":
-    serve_request(_answer)
