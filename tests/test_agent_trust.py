@@ -97,7 +97,7 @@ def test_a_write_that_the_user_has_not_seen_whole_approves_nothing(mode: str, an
         trust=Trust.open(),
     )
     events = say(core, "make a skill and use it")
-    assert "not live" in of(events, ToolReturned)[0].text
+    assert "is waiting for the user's review" in of(events, ToolReturned)[0].text
     assert "Say hello in Latin." not in of(events, ToolReturned)[1].text
     assert [pending.name for pending in core.skills.pending] == ["greet"]
 
@@ -191,7 +191,7 @@ def test_an_edit_of_an_unreviewed_skill_does_not_make_it_live(tmp_path: Path, wr
         trust=Trust.open(),
     )
     events = say(core, "fix the typo")
-    assert "not live" in of(events, ToolReturned)[0].text
+    assert "is waiting for the user's review" in of(events, ToolReturned)[0].text
     assert "HOSTILE" not in "".join(request.text for request in requests(core))
 
 

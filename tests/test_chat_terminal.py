@@ -25,7 +25,7 @@ def test_a_session_runs_from_review_to_exit(tmp_path: Path, write: Write) -> Non
         tmp_path, "The form is **filled in**.", tool("write_file", path="out.txt", content="done\n"), "Written."
     )
     chat = OnTerminal("--model", model, cwd=tmp_path / "work")
-    chat.expect("have not approved")
+    chat.expect("waiting for your review")
     chat.expect("pdf (new)")
     chat.expect("[r]eview them now")
     chat.send("r")

@@ -68,6 +68,14 @@ def test_a_skill_that_is_off_is_nowhere_to_be_found() -> None:
         shelf.turn().load("a", by="user")
 
 
+def test_the_model_learns_that_the_user_turned_a_skill_off() -> None:
+    """It goes on without the skill, instead of looking for another spelling of the name."""
+    shelf = open_shelf({"a": "off"})
+    with pytest.raises(SkillNotFoundError) as error:
+        SkillDiscoverySkill(shelf).load_skill_instructions("a")
+    assert str(error.value) == "The skill 'a' isn't available: the user turned it off. Go on without it."
+
+
 def test_a_manual_skill_is_for_the_user_alone() -> None:
     """The model can neither find nor load it; the user invokes it."""
     shelf = open_shelf({"a": "manual"})
@@ -250,12 +258,12 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     """`list` and `why` name the choice; the skill is gone from search and the listing."""
     write("pdf", "Fill in forms.")
     write("sql", "Review queries.")
-    assert run("set", "sql", "off") == (0, "sql is set to off: it is not on the shelf.\n", "")
+    assert run("set", "sql", "off") == (0, "sql is set to off: it isn't on the shelf.\n", "")
     run("set", "pdf", "name")
     code, out, _ = run("list")
     assert "[set to name] Fill in forms." in out
     assert "[off] Review queries." in out
-    assert "1 off: `skillshelf set NAME auto` turns one on" in out
+    assert "you turned sql off (`skillshelf set NAME auto` turns it on)" in out
     assert {skill["name"]: skill["marks"] for skill in json.loads(run("list", "--json")[1])["skills"]}["sql"] == ["off"]
     code, out, _ = run("why", "sql")
     assert (code, out.splitlines()[0]) == (1, "sql is off.")
@@ -266,7 +274,7 @@ def test_set_is_obeyed_by_every_command(file: Path, run: Run, write: Write) -> N
     hidden = (
         1,
         "",
-        "skillshelf: The skill 'sql' isn't available: you turned it off. Fix: `skillshelf set sql auto` turns it on.\n",
+        "The skill 'sql' isn't available: you turned it off. Fix: `skillshelf set sql auto` turns it on.\n",
     )
     assert run("show", "sql") == hidden
     assert run("set", "sql", "auto")[1] == "Your choice for sql is removed: its author decides again how it is shown.\n"
@@ -319,7 +327,10 @@ def test_the_chat_sets_choices_and_obeys_them(file: Path, tmp_path: Path, write:
     write("pdf", "Fill in forms.")
     options = ("--model", script(tmp_path, "ok"), "--trust-workspace")
     assert chat(*options, "-p", "/skills set pdf off", cwd=tmp_path).stdout == "pdf is set to off.\n"
-    assert "off: pdf (/skills set NAME auto turns one on)" in chat(*options, "-p", "/skills", cwd=tmp_path).stdout
+    assert (
+        "you turned pdf off (`/skills set NAME auto` turns it on)"
+        in chat(*options, "-p", "/skills", cwd=tmp_path).stdout
+    )
     off = chat(*options, "-p", "/skills:pdf the form", cwd=tmp_path)
     assert (off.returncode, off.stdout) == (1, "")
     assert off.stderr == (
@@ -336,5 +347,5 @@ def test_a_skill_that_is_off_is_named_as_such_whichever_name_leads_to_it(tmp_pat
     write("pdf")
     skills = WorkspaceSkills(str(tmp_path), choices={"pdf@project": "off"})
     for name in ("pdf", "pdf@project"):
-        assert "/skills set pdf@project auto" in str(explain_unavailable(skills.shelf, name, "/skills"))
-    assert explain_unavailable(skills.shelf, "sql") is None
+        assert "/skills set pdf@project auto" in str(explain_unavailable(skills.shelf, name, command="/skills"))
+    assert explain_unavailable(skills.shelf, "sql").reason == ""

@@ -92,7 +92,7 @@ def test_an_edit_that_needs_approval_is_reported_while_serving(tmp_path: Path, w
     finally:
         process.kill()
         process.communicate()
-    assert message.startswith("Not served, because you have not approved them as they are now: late.")
+    assert message.startswith("late is waiting for your review, and can't be used until then.")
     assert f"`skillshelf trust -C '{folder.resolve()}'`" in message
 
 

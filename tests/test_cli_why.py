@@ -52,8 +52,8 @@ def test_why_suggests_names_for_an_unknown_skill(run: Run, write: Write) -> None
             """\
 pfd is not on the shelf.
 
-missing: no skill of that name is on the shelf
-  fix: did you mean pdf?
+missing: there is no skill named 'pfd'
+  fix: did you mean 'pdf'?
 
 searched: . (the folder that was given)
 """,

@@ -118,7 +118,7 @@ def test_a_skill_that_is_off_is_reported(run: Run, write_own: WriteOwn) -> None:
 def test_an_unknown_skill_gets_similar_names(run: Run, write_own: WriteOwn) -> None:
     write_own("deploy", "Ship it.")
     [obstacle] = explain(run, "deplyo", "ship it")["obstacles"]
-    assert (obstacle["code"], obstacle["fix"]) == ("missing", "did you mean deploy?")
+    assert (obstacle["code"], obstacle["fix"]) == ("missing", "did you mean 'deploy'?")
 
 
 def test_a_broken_skill_is_reported_with_its_fault(run: Run, write: Write) -> None:

@@ -88,7 +88,7 @@ def test_why_explains_that_the_nearest_skill_wins(
     out = run("why", "deploy")[1]
     assert "taken: skills/deploy/SKILL.md (project)" in out
     assert "shadowed: ../../.agents/skills/deploy/SKILL.md (project)" in out
-    assert "skills/deploy/SKILL.md has the same name and comes first: it is nearer to the folder you are in" in out
+    assert "another skill of the same name comes first: it is nearer to the folder you are in" in out
     assert "../../.agents/skills/deploy/SKILL.md:1: shadowed" in run("check")[1]
 
 

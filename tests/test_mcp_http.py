@@ -71,7 +71,7 @@ def run_server(folder: Path, *options: str, trusting: bool = True, **variables: 
         os.close(errors_end)
         try:
             line = errors.readline()
-            if line.startswith("Not served"):
+            if "waiting for your review" in line:
                 line = errors.readline()
             [url] = re.findall(r"http://\S+", line) or pytest.fail(line + errors.read())
             yield RunningServer(process, url, errors)

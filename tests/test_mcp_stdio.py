@@ -107,7 +107,7 @@ def test_unapproved_skills_are_not_served(tmp_path: Path, write: Callable[..., P
     answers, complaints, code = converse(command(tmp_path), 2, json.dumps(INITIALIZE), json.dumps(ask))
     assert code == 0
     assert "From the clone." not in json.dumps(answers)
-    assert "Not served, because you have not approved them as they are now: pdf" in complaints
+    assert "pdf is waiting for your review" in complaints
 
 
 def test_standard_output_carries_only_the_protocol(tmp_path: Path, write: Callable[..., Path]) -> None:

@@ -321,7 +321,7 @@ def test_a_notice_of_a_change_on_disk_takes_no_keys(tmp_path: Path, write: Write
     chat.expect("view: /skills trust")  # the terminal redraws only the changed part of the line
     chat.send("ge\r")
     chat.expect("One.")
-    chat.expect("pdf changed on disk; the approved version is in use: /skills trust")
+    chat.expect("pdf changed since your review: the approved version is in use. /skills trust")
     chat.expect("›")
     chat.send("really?\r")
     chat.expect("Two.")
@@ -333,7 +333,7 @@ def test_a_notice_of_a_change_on_disk_takes_no_keys(tmp_path: Path, write: Write
     chat.send("\x04")
     assert chat.end() == 0
     assert "[r]eview" not in chat.raw[approved_at:]
-    assert chat.raw.count("changed on disk") == 1
+    assert chat.raw.count("changed since your review") == 1
 
 
 def test_approving_a_new_skill_asks_no_second_question(tmp_path: Path) -> None:
@@ -368,7 +368,7 @@ def test_many_skills_are_counted_and_can_be_approved_at_once(tmp_path: Path, wri
         write(f"work/skill-{at:02}")
     chat = OnTerminal("--model", script(tmp_path), cwd=tmp_path / "work")
     shown = chat.expect("[r]eview them now")
-    assert "12 skills in this workspace that you have not approved" in shown
+    assert "12 skills are waiting for your review" in shown
     assert ("skill-09 (new)" in shown, "skill-10" in shown, "… and 2 more" in shown) == (True, False, True)
     chat.send("r")
     chat.expect("(1/12) Trust skill-00")

@@ -222,7 +222,7 @@ def test_a_skill_is_shown_as_the_model_gets_it(tmp_path: Path, write: Write) -> 
     assert body.replace("\x1b", "<U+001B>") in output
     unknown = chat("-p", "/skills show pfd", *options, cwd=tmp_path)
     assert unknown.returncode == 1
-    assert "There is no skill named 'pfd'. Did you mean 'pdf'? /skills lists them." in unknown.stderr
+    assert "There is no skill named 'pfd'. Did you mean 'pdf'?" in unknown.stderr
     assert "list_skills" not in chat("-p", "/skills show zzz", *options, cwd=tmp_path).stderr
 
 

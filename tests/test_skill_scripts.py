@@ -145,7 +145,9 @@ def test_a_changed_skill_runs_as_it_was_approved(tmp_path: Path) -> None:
     core.reload_skills()
     (skill / "scripts/hello.py").write_text("print('changed')\n")
     (result,) = of(say(core, "go"), ToolReturned)
-    assert result.text.startswith("approved\n[The script ran as the user approved it.")
+    assert result.text.startswith(
+        "approved\n[The skill changed since the user's review: the approved version is in use."
+    )
 
 
 def test_a_skill_that_is_not_approved_has_no_scripts(tmp_path: Path) -> None:

@@ -109,7 +109,31 @@ class Catalog(Mapping[str, SkillDescriptor]):
         # A source may be called by the number of another: then not even the last name is unique.
         return names[-1]
 
-    def nearness(self, place: Place) -> int:
+    def explain_shadowed(self, candidate: Candidate) -> Diagnostic:
+        """Return a diagnostic that says why another skill comes before this one of the same name."""
+        first = self._candidates[candidate.found.name][0]
+        skill = candidate.descriptor
+        is_copy = first.descriptor.description == skill.description and first.descriptor.size == skill.size
+        what = "a copy of it" if is_copy else "another skill of the same name"
+        return Diagnostic(
+            "info" if is_copy else "warning",
+            "shadowed",
+            f"{what} comes first: {self._explain_precedence(first, candidate)}; reach it as {self.reach(candidate)!r}",
+            skill.location,
+            fix="rename or remove one of them",
+        )
+
+    def _explain_precedence(self, first: Candidate, other: Candidate) -> str:
+        """Return the part of `_precedence` that decides between two skills, in words."""
+        if other.place.source > first.place.source:
+            return f"the source {first.descriptor.source!r} takes precedence"
+        if first.is_named_by_folder() and not other.is_named_by_folder():
+            return "its folder has the skill's name"
+        if self._nearness(first.place) > self._nearness(other.place):
+            return "it is nearer to the folder you are in"
+        return "it is less deep, or earlier by name"
+
+    def _nearness(self, place: Place) -> int:
         """Return how many folders of its path a place shares with the folder that the user works in."""
         if place.source >= len(self._here) or not self._here[place.source]:
             return 0
@@ -188,8 +212,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         first_with_look: dict[str, str] = {}
         for name in self:
             first, *shadowed = self._candidates[name]
-            for candidate in shadowed:
-                yield _report_shadowed(first.descriptor, candidate.descriptor, self.reach(candidate))
+            yield from map(self.explain_shadowed, shadowed)
 
             twin = first_with_look.setdefault(skeleton(name), name)
             if twin != name:
@@ -271,7 +294,7 @@ class Catalog(Mapping[str, SkillDescriptor]):
         """
         place = candidate.place
         depth = place.key.count("/")
-        return place.source, not candidate.is_named_by_folder(), -self.nearness(place), depth, place.key
+        return place.source, not candidate.is_named_by_folder(), -self._nearness(place), depth, place.key
 
 
 def _compare(
@@ -291,15 +314,3 @@ def _compare(
         elif after[name][0] != before[name][0] and not after[name][0].found.is_last_good:
             changed.append(name)
     return Delta(tuple(added), tuple(changed), tuple(removed), diagnostics)
-
-
-def _report_shadowed(first: SkillDescriptor, shadowed: SkillDescriptor, reach: str) -> Diagnostic:
-    is_copy = first.description == shadowed.description and first.size == shadowed.size
-    what = "a copy of a skill" if is_copy else "a skill"
-    return Diagnostic(
-        "info" if is_copy else "warning",
-        "shadowed",
-        f"{what} that {first.source!r} already has, {shadowed.name!r}; reach it as {reach!r}",
-        shadowed.location,
-        fix="rename or remove one of them",
-    )

@@ -87,13 +87,8 @@ class SkillDiscoverySkill(BaseSkill):
             offset: Where to go on in a long reference, as an earlier answer said.
         """
         turn = current_turn_of(self.shelf) or self.shelf.turn()
-        if is_for_user_only(skill_name, turn):
-            raise SkillNotFoundError(skill_name)
-        try:
-            return str(turn.load(skill_name, reference or "", offset=offset))
-        except SkillNotFoundError as error:
-            closest = [name for name in error.closest if not is_for_user_only(name, turn)]
-            raise SkillNotFoundError(skill_name, closest) from None
+        find_for_model(skill_name, turn)
+        return str(turn.load(skill_name, reference or "", offset=offset))
 
 
 def all_tools(shelf: "Shelf") -> tuple[Tool, ...]:
@@ -117,6 +112,19 @@ def refuse_own_names(tools: Iterable[Tool]) -> None:
             raise InvalidSkillError(
                 f"A code skill has a tool {each.name!r}, as every shelf has. Rename it with @tool(name=…)."
             )
+
+
+def find_for_model(name: str, turn: Turn) -> SkillDescriptor:
+    """Return a skill that the model may load. Raises SkillNotFoundError, which tells it if the user turned it off."""
+    if is_for_user_only(name, turn):
+        raise SkillNotFoundError(name)
+    try:
+        return turn.shelf.catalog.find(name).descriptor
+    except SkillNotFoundError as error:
+        from skillshelf.explain import explain_to_model  # loads the approvals, which only a mistake pays
+
+        closest = [name for name in error.closest if not is_for_user_only(name, turn)]
+        raise explain_to_model(turn.shelf, SkillNotFoundError(name, closest)) from None
 
 
 def is_for_user_only(name: str, turn: Turn) -> bool:

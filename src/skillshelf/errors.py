@@ -2,7 +2,7 @@
 
     SkillError
     ├── InvalidSkillError            a skill breaks the rules (also a ValueError)
-    ├── SkillNotFoundError           no skill has that name; carries the closest names (also a KeyError)
+    ├── SkillNotFoundError           no skill on the shelf has that name; carries the closest names (also a KeyError)
     ├── SkillUnreadableError         the skill is known, but its instructions cannot be read right now
     ├── ReferenceNotAllowedError     not on the skill's list, or not a plain file inside the skill's folder
     │   └── AmbiguousReferenceError  several listed references have that file name
@@ -80,17 +80,25 @@ class InvalidSkillError(SkillError, ValueError):
 
 
 class SkillNotFoundError(SkillError, KeyError):
-    """No skill has that name."""
+    """No skill on the shelf has that name."""
 
     __str__ = Exception.__str__  # KeyError's own puts the sentence in quotes
 
-    def __init__(self, name: str, closest: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, closest: Sequence[str] = (), *, reason: str = "", hint: str = "") -> None:
+        """`reason`: why a skill of that name isn't on the shelf, if there is one. `hint`: what to do, in a sentence."""
         self.name = name
         self.closest = tuple(closest)
-        hint = "list_skills() names them all."
-        if closest:
-            hint = f"Did you mean {_list_names(self.closest)}?"
-        super().__init__(f"There is no skill named {_quote(name)}. {hint}")
+        self.reason = reason
+        self.problem = f"There is no skill named {_quote(name)}."
+        if reason:
+            self.problem = f"The skill {_quote(name)} isn't available: {reason}."
+
+        if not hint:
+            hint = "list_skills() names them all."
+            if closest:
+                hint = f"Did you mean {_list_names(self.closest)}?"
+        self.hint = hint
+        super().__init__(f"{self.problem} {hint}")
 
 
 class SkillUnreadableError(SkillError):

@@ -7,7 +7,7 @@ way to a model goes through `text_for_model`, text on its way to a terminal thro
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # Selectors and joiners of emoji and scripts, and the blank of braille patterns: they move nothing on a terminal.
@@ -163,6 +163,14 @@ def count_noun(count: int, noun: str) -> str:
     if count == 1:
         return f"1 {noun}"
     return f"{count:,} {noun}s"
+
+
+def list_names(names: Sequence[str], limit: int) -> str:
+    """Join names with commas and count those beyond the limit: `a, b and 3 more`."""
+    text = ", ".join(names[:limit])
+    if len(names) > limit:
+        text += f" and {len(names) - limit:,} more"
+    return text
 
 
 # --- names that are near each other ---

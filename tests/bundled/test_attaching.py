@@ -107,14 +107,14 @@ def test_why_says_how_to_attach_a_skill(run: Run) -> None:
 
 def test_why_knows_the_names_of_skills_that_are_not_attached(run: Run) -> None:
     """A misspelled one is suggested, and a request has an answer, too."""
-    assert "did you mean database?" in run("why", "databse")[1]
+    assert "did you mean 'database'?" in run("why", "databse")[1]
     code, out, _ = run("why", "execution-debugging", "--for", "run the tests", "--json")
     assert code == 1
     [obstacle] = json.loads(out)["obstacles"]
     assert obstacle["code"] == "not-attached"
     assert obstacle["fix"] == "attach it with --with execution-debugging[=FOLDER]"
     [missing] = json.loads(run("why", "databse", "--for", "count orders", "--json")[1])["obstacles"]
-    assert (missing["code"], missing["fix"]) == ("missing", "did you mean database?")
+    assert (missing["code"], missing["fix"]) == ("missing", "did you mean 'database'?")
 
 
 def test_every_skill_that_comes_with_skillshelf_is_bundled(run: Run) -> None:
@@ -138,7 +138,12 @@ def test_a_chat_names_a_wrong_skill_before_a_missing_model(run: Run, monkeypatch
 def test_a_command_about_a_skill_that_is_not_attached_says_how_to_attach_it(run: Run) -> None:
     """And `show` repeats the option in the command for a reference, which needs it again."""
     code, _, err = run("show", "weather")
-    assert (code, err.strip()) == (1, "There is no skill named 'weather'. It comes with skillshelf: add --with weather")
+    assert (code, err.strip()) == (
+        1,
+        "The skill 'weather' isn't available: it comes with skillshelf, and isn't attached here. "
+        "Fix: attach it with --with weather.",
+    )
+    assert "it comes with skillshelf, and isn't attached here" in run("why", "weather")[1]
     _, out, _ = run("show", "weather", "--with", "weather")
     assert "References (skillshelf show weather REFERENCE --with weather)" in out
 

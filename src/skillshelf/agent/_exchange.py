@@ -199,10 +199,7 @@ class Exchange:
         try:
             skill = self.loop.skills.shelf.catalog.find(name).descriptor
         except SkillNotFoundError:
-            reason = explain_unavailable(self.loop.skills.shelf, name, "/skills")
-            if reason:
-                raise reason from None
-            raise
+            raise explain_unavailable(self.loop.skills.shelf, name, command="/skills") from None
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
         self.emit(SkillInvoked(skill.name, invocation.arguments))

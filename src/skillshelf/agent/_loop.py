@@ -27,8 +27,8 @@ from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.filetools import FileAccess, FileTools
 from skillshelf.agent.rules import rules_file
 from skillshelf.agent.servers import ServerToolset, ToolServers
-from skillshelf.discovery import is_for_user_only
-from skillshelf.errors import SkillError, SkillNotFoundError
+from skillshelf.discovery import find_for_model
+from skillshelf.errors import SkillError
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.settings import settings_file
 from skillshelf.shelf import Shelf
@@ -134,9 +134,7 @@ class SideTool(ToolForSkills):
         if exchange.is_side:
             raise ToolFailed("A skill that runs apart cannot start another one. Load the skill instead.")
         try:
-            skill = exchange.turn.shelf.catalog.find(skill_name).descriptor
-            if is_for_user_only(skill_name, exchange.turn):
-                raise SkillNotFoundError(skill_name)
+            skill = find_for_model(skill_name, exchange.turn)
             if not skill.runs_apart:
                 raise ToolFailed(f"{skill.name!r} does not run apart: load it with load_skill_instructions.")
             return await exchange.run_side(skill_name, skill, task, by="model", call_id=ctx.tool_call_id or "")

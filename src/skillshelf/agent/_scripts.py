@@ -34,6 +34,7 @@ from skillshelf.agent.scripts import (
     is_runnable,
     run_program,
 )
+from skillshelf.explain import describe_outdated
 from skillshelf.files import cache_home, is_at_or_inside
 from skillshelf.text import hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
@@ -222,7 +223,7 @@ class Scripts(ToolForSkills):
             names = ", ".join(missing)
             notes.append(f"The user has not given the script a value for {names}.")
         if any(pending.name == script.skill for pending in self._skills.pending):
-            notes.append("The script ran as the user approved it. The skill on disk is different, and awaits review.")
+            notes.append(describe_outdated("The skill", whose="the user's") + ".")
         return notes
 
     @cached_property

@@ -204,17 +204,19 @@ class WorkspaceSkills:
         return [f"In use without a review, in your own repository: {'; '.join(named)}."]
 
     def _describe_fault(self, fault: Diagnostic) -> str:
-        place = fault.path.removeprefix(f"{self.root}/")
+        from skillshelf.explain import describe_broken
+
         fix = f" Fix: {fault.fix}." if fault.fix else ""
-        return f"{place} cannot be used as it is: {fault.message.rstrip('.')}.{fix}"
+        return f"{describe_broken(fault.path.removeprefix(f'{self.root}/'), fault)}.{fix}"
 
     def describe_reload(self, delta: Delta) -> str:
         """Say in a line or two what a reload changed, and what still waits for the user."""
-        waiting = [f"{pending.name} ({pending.status})" for pending in self.pending]
-        if not waiting:
+        if not self.pending:
             return describe_delta(delta)
+        from skillshelf.explain import describe_pending
+
         changes = describe_delta(delta) if delta else "Skills reloaded."
-        return f"{changes} Not in use as they are now, until you review them with /skills trust: {', '.join(waiting)}."
+        return " ".join([changes, *describe_pending(self.pending), "/skills trust shows everything and asks."])
 
     def watch(self, on_change: Callable[[], None]) -> Watch:
         """Reload automatically. The next turn reports the changes. Raises MissingExtraError."""
@@ -270,7 +272,7 @@ class WorkspaceSkills:
         if is_guidance:
             self._guidance.read()
             if self._guidance.is_pending(change.path) and not problem:
-                problem = "The file applies as soon as the user has reviewed it."
+                problem = _say_waiting("The file")
             return RecordedWrite(Delta(), problem)
         delta = turn.wrote(change.path)
 
@@ -281,7 +283,7 @@ class WorkspaceSkills:
             fix = f" Fix: {diagnostic.fix}." if diagnostic.fix else ""
             notes.append(f"{diagnostic.code}: {diagnostic.message}.{fix}")
         if self._awaits_review(change.path):
-            notes.append("The skill as it is now is not live until the user has reviewed it: /skills trust.")
+            notes.append(_say_waiting("The skill as it is now"))
         if problem:
             notes.append(problem)
         return RecordedWrite(delta, "\n".join(notes))
@@ -315,6 +317,13 @@ class WorkspaceSkills:
     def _awaits_review(self, path: str) -> bool:
         folder = os.path.join(os.path.dirname(path), "")
         return any(folder.startswith(os.path.join(pending.root, pending.key, "")) for pending in self.pending)
+
+
+def _say_waiting(what: str) -> str:
+    """Tell the model that what it wrote is not in use yet."""
+    from skillshelf.explain import describe_waiting
+
+    return describe_waiting(what, 1, whose="the user's") + ": /skills trust."
 
 
 def describe_delta(delta: Delta) -> str:

@@ -15,7 +15,7 @@ from skillshelf.bundled._attachable import (
     Obstacle,
     SystemProgram,
     attach_bundled,
-    find_attachable,
+    describe_attaching,
 )
 
-__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "SystemProgram", "attach_bundled", "find_attachable"]
+__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "SystemProgram", "attach_bundled", "describe_attaching"]

@@ -167,15 +167,20 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
 _ALWAYS_THERE = ("find-skills", "skill-authoring")
 
 
-def find_attachable(name: str) -> AttachableSkill | None:
-    """Return the attachable skill of this name, or None."""
-    return next((skill for skill in ATTACHABLE if skill.name == name), None)
+def describe_attaching() -> dict[str, str]:
+    """Return how to attach each skill, by name."""
+    ways = {}
+    for skill in ATTACHABLE:
+        way = f"attach it with --with {skill.usage}"
+        obstacle = skill.find_obstacle()
+        ways[skill.name] = f"{obstacle.command}, then {way}" if obstacle else way
+    return ways
 
 
 def attach_bundled(text: str) -> BaseSkill:
     """Return the bundled skill that `NAME` or `NAME=SETTING` describes. Raises SettingsError, MissingExtraError."""
     name, _, setting = text.partition("=")
-    skill = find_attachable(name)
+    skill = next((skill for skill in ATTACHABLE if skill.name == name), None)
     if skill is not None:
         return skill.construct(setting)
     if name in _ALWAYS_THERE:

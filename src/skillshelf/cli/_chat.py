@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.agent import Settings, load_settings, require_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, complain, list_names
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
@@ -36,7 +36,6 @@ EXAMPLES = """
   skillshelf chat --with weather                      attach a bundled skill
   skillshelf chat --disclosure full                   put the instructions of all skills into every call
 """
-_MAX_LISTED_NAMES = 20
 _NO_SERVERS = "none"
 _WITHOUT_CURSOR = ("dumb", "unknown")
 """Types of terminals (TERM) that only print, such as a shell inside of an editor."""
@@ -267,19 +266,9 @@ def _has_piped_input() -> bool:
 
 def _describe_pending_skills(core: "AgentCore") -> list[str]:
     """Return lines about the skills that wait for the user's review, if there are any."""
-    from skillshelf.explain import describe_outdated, describe_waiting
+    from skillshelf.explain import describe_pending
 
     pending = core.skills.pending
     if not pending:
         return []
-
-    lines: list[str] = []
-    # Skills in several folders may share a name.
-    new = list(dict.fromkeys(skill.name for skill in pending if skill.status == "new"))
-    changed = list(dict.fromkeys(skill.name for skill in pending if skill.status == "changed"))
-    if new:
-        lines.append(f"{describe_waiting(list_names(new, _MAX_LISTED_NAMES), len(new))}.")
-    if changed:
-        lines.append(f"{describe_outdated(list_names(changed, _MAX_LISTED_NAMES))}.")
-    lines.append("Review them with `skillshelf trust`, or pass --trust-workspace.")
-    return lines
+    return [*describe_pending(pending), "Review them with `skillshelf trust`, or pass --trust-workspace."]

@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import dataclass
 
-from skillshelf.cli._output import Output, list_names
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf
 from skillshelf.descriptor import SkillDescriptor
@@ -13,7 +13,7 @@ from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
 from skillshelf.tables import Cell, Column, draw_bar
-from skillshelf.text import count_noun
+from skillshelf.text import count_noun, list_names
 from skillshelf.tokens import count, estimate
 from skillshelf.turn import Turn
 

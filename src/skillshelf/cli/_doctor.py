@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from skillshelf import __version__
 from skillshelf.agent import ModelPreview, WorkspaceSkills, find_confinement, preview_model
 from skillshelf.choices import load_choices
-from skillshelf.cli._output import Output, list_names
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import Problems, find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
@@ -29,7 +29,7 @@ from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
 from skillshelf.shelf import Shelf
 from skillshelf.sources import BUNDLED
-from skillshelf.text import clean_line, count_noun
+from skillshelf.text import clean_line, count_noun, list_names
 from skillshelf.trust import Pending, Trust, describe_kinds
 from skillshelf.workspace import Workspace, relative
 

@@ -19,7 +19,6 @@ from skillshelf.text import to_json
 
 _WRONG_USE = (EvalError, ModelUnavailableError, SettingsError, SourceError)
 """The user must change the options, the settings or the files that the command was given: exit code 2."""
-_MAX_NAME_SHOWN = 200
 
 
 class CommandError(SkillError):
@@ -84,27 +83,11 @@ def _find_exit_code(error: SkillError | OSError) -> int:
 
 
 def _explain_unknown_skill(error: SkillNotFoundError) -> CommandError:
-    hint = "`skillshelf why NAME` explains more."
-    usage = _find_bundled(error.name)
-    if usage:
-        hint = f"It comes with skillshelf: add --with {usage}"
-    elif error.closest:
-        hint = f"Did you mean {', '.join(map(repr, error.closest))}? {hint}"
-    return CommandError(
-        f"There is no skill named {error.name[:_MAX_NAME_SHOWN]!r}.",
-        hint,
-        code=find_code(error),
-        exit_code=1,
-        facts={"closest": list(error.closest)},
-    )
-
-
-def _find_bundled(name: str) -> str:
-    """Return what to write after `--with` for a bundled skill that is not on the shelf; empty if there is none."""
-    from skillshelf.bundled import find_attachable
-
-    skill = find_attachable(name)
-    return skill.usage if skill is not None else ""
+    hint = error.hint
+    if not error.reason:
+        hint += " `skillshelf why NAME` explains more."
+    facts = {"closest": list(error.closest)}
+    return CommandError(error.problem, hint, code=find_code(error), exit_code=1, facts=facts)
 
 
 def find_code(error: Exception) -> str:

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, list_names, shown_path
+from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.tables import Cell, Column
-from skillshelf.text import clean_line, count_noun
+from skillshelf.text import clean_line, count_noun, list_names
 from skillshelf.workspace import Workspace
 
 if TYPE_CHECKING:

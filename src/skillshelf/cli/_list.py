@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.catalog import Candidate
-from skillshelf.cli._output import Output, list_names
+from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
 from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
@@ -16,7 +16,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.skillmd import READING
 from skillshelf.sources import PackageSource
 from skillshelf.tables import Cell, Column
-from skillshelf.text import count_noun
+from skillshelf.text import count_noun, list_names
 
 if TYPE_CHECKING:
     from skillshelf.bundled import AttachableSkill, Obstacle
@@ -123,7 +123,10 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
         counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
         out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
         if shelf.chosen.off:
-            out.print_styled(f"{len(shelf.chosen.off):,} off: `skillshelf set NAME auto` turns one on", "dim")
+            from skillshelf.explain import explain_off  # loads the approvals, which other lists need not
+
+            names = [candidate.found.name for candidate in shelf.chosen.off]
+            out.print_styled(str(explain_off(list_names(names, _MAX_LISTED_NAMES), "NAME")), "dim")
     else:
         out.print_styled("No skills.", "dim")
 

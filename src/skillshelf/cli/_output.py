@@ -93,11 +93,3 @@ def path_in_repository(path: str) -> str:
 def shown_path(path: str) -> str:
     """Return the relative path on one line. A line break in it is written as its code, so that it can be found."""
     return clean(relative(path)).replace("\n", "<U+000A>").replace("\t", "<U+0009>")
-
-
-def list_names(names: Sequence[str], limit: int) -> str:
-    """Join names with commas and count those beyond the limit: `a, b and 3 more`."""
-    text = ", ".join(names[:limit])
-    if len(names) > limit:
-        text += f" and {len(names) - limit:,} more"
-    return text

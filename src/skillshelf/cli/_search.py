@@ -5,13 +5,13 @@ import shlex
 from collections.abc import Sequence
 
 from skillshelf.cli._matches import match_as_json, note_words_alone, print_score
-from skillshelf.cli._output import Output, complain, list_names
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, prepare_search
 from skillshelf.explain import explain_request
 from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, show_score, spell_words
 from skillshelf.shelf import Shelf
-from skillshelf.text import clean_line, truncate
+from skillshelf.text import clean_line, list_names, truncate
 
 EXAMPLES = """
   skillshelf search fill in a pdf form

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, complain, list_names
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
@@ -38,7 +38,6 @@ DEFAULT_PORT = 8765
 TOKEN_VARIABLE = "SKILLSHELF_TOKEN"
 _REPORT_SECONDS = 2.0
 _MAX_TOKEN_BYTES = 4096
-_MAX_LISTED_NAMES = 20
 
 
 def add_arguments(parser: Parser) -> None:
@@ -235,13 +234,13 @@ def _complain_about_pending(skills: "WorkspaceSkills", reported: frozenset[str])
     """Name the pending skills that were not reported before. Return the names of all that are pending now."""
     pending = skills.find_pending_skills()
     for root in skills.workspace.folders:
-        new = sorted({skill.name for skill in pending if skill.root == root} - reported)
-        if new:
-            names = list_names(new, _MAX_LISTED_NAMES)
-            complain(
-                f"Not served, because you have not approved them as they are now: {names}. "
-                f"Review them with `skillshelf trust -C {shlex.quote(root)}`, or pass --trust-workspace."
-            )
+        unreported = [skill for skill in pending if skill.root == root and skill.name not in reported]
+        if unreported:
+            from skillshelf.explain import describe_pending  # a server without pending skills need not load it
+
+            sentences = " ".join(describe_pending(unreported))
+            advice = f"Review with `skillshelf trust -C {shlex.quote(root)}`, or pass --trust-workspace."
+            complain(f"{sentences} {advice}")
     return frozenset(skill.name for skill in pending)
 
 

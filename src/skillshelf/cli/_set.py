@@ -6,8 +6,9 @@ from skillshelf.choices import CHOICES, save_choice
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import open_shelf
-from skillshelf.descriptor import Choice
+from skillshelf.cli._workspace import explain_unavailable, open_shelf
+from skillshelf.errors import SkillNotFoundError
+from skillshelf.explain import describe_choice
 from skillshelf.shelf import Shelf
 from skillshelf.tables import Cell, Column
 
@@ -19,12 +20,6 @@ EXAMPLES = """
   skillshelf set pdf-forms@user off     not on the shelf: this one, not others of the name
   skillshelf set pdf-forms auto         remove your choice
 """
-_EFFECTS: dict[Choice, str] = {
-    "full": "its instructions are in the listing, before those of other skills",
-    "name": "the listing shows its name only",
-    "manual": "the model does not see it; you can invoke it",
-    "off": "it is not on the shelf",
-}
 _COLUMNS = (Column("skill", style="bold"), Column("choice"), Column("effect"))
 
 
@@ -40,7 +35,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     shelf = open_shelf(args)
     if args.name is not None:
         choice = None if args.choice == "auto" else args.choice
-        shelf.chosen.check(args.name, choice, shelf.catalog)
+        try:
+            shelf.chosen.check(args.name, choice, shelf.catalog)
+        except SkillNotFoundError:
+            raise explain_unavailable(shelf, args.name) from None
         shelf.choose(save_choice(args.name, choice))
     if args.json:
         out.print_json({"choices": dict(shelf.chosen.choices)})
@@ -58,7 +56,7 @@ def _print_choices(shelf: Shelf, out: Output) -> None:
     names = shelf.chosen.list_names(shelf.catalog)
     rows: list[list[str | Cell]] = []
     for name, choice in sorted(shelf.chosen.choices.items()):
-        effect = _EFFECTS[choice]
+        effect = describe_choice(choice)
         if name not in names:
             effect = "no such skill here now; your choice is kept"
         rows.append([name, choice, effect])
@@ -68,7 +66,7 @@ def _print_choices(shelf: Shelf, out: Output) -> None:
 def _print_effect(shelf: Shelf, name: str, out: Output) -> None:
     choice = shelf.chosen.choices.get(name)
     if choice is not None:
-        out.print(f"{name} is set to {choice}: {_EFFECTS[choice]}.")
+        out.print(f"{name} is set to {choice}: {describe_choice(choice)}.")
     else:
         out.print(f"Your choice for {name} is removed: its author decides again how it is shown.")
     for other, other_choice in sorted(shelf.chosen.choices.items()):

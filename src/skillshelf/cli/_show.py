@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
-from skillshelf.cli._workspace import open_shelf, skill_as_json
+from skillshelf.cli._workspace import explain_unavailable, open_shelf, skill_as_json
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     _check_arguments(args)
     shelf = open_shelf(args)
     if args.name is not None and args.name not in shelf.catalog:
-        _explain_absence(shelf, args.name)
+        raise explain_unavailable(shelf, args.name)
     if args.prompt:
         _show_prompt(shelf, args, out)
     elif args.reference:
@@ -83,21 +83,6 @@ def _check_arguments(args: argparse.Namespace) -> None:
         raise CommandError("A reference is not in the prompt.", "Leave out --prompt, or the reference.")
     if not args.prompt and not (args.message is args.disclosure is args.budget is None):
         raise CommandError("--for, --disclosure and --budget work only with --prompt.")
-
-
-def _explain_absence(shelf: Shelf, name: str) -> None:
-    """Raise CommandError if there is a reason why the skill isn't on the shelf."""
-    from skillshelf.explain import explain_absence
-
-    reason = explain_absence(shelf, name)
-    if reason.code != "missing":
-        raise CommandError(
-            f"The skill {name!r} isn't available: {reason.message}.",
-            f"Fix: {reason.fix}.",
-            code="skill-not-found",
-            exit_code=1,
-            facts={"closest": []},
-        )
 
 
 # -- the prompt --------------------------------------------------------------------------------------------------------

@@ -198,7 +198,9 @@ class TrustedWorkspace:
         for folder in self._folders:
             if os.path.isdir(path) and folder.contains(path):
                 return folder.describe_folder(path)  # any other folder, such as recordings of evals
-        raise SkillNotFoundError(name, [item.name for item in items if name in item.name][:3])
+        closest = [item.name for item in items if name in item.name][:3]
+        hint = "" if closest else "`skillshelf trust --list` names everything that needs approval."
+        raise SkillNotFoundError(name, closest, hint=hint)
 
 
 def _approved_tree(pending: "Pending") -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from skillshelf.bundled import describe_attaching
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._parsers import Parser
@@ -58,18 +59,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return _explain_places(args, out)
 
 
-def _find_attachable() -> dict[str, str]:
-    """Return how to attach each bundled skill, by name."""
-    from skillshelf.bundled import ATTACHABLE
-
-    ways = {}
-    for skill in ATTACHABLE:
-        way = f"attach it with --with {skill.usage}"
-        obstacle = skill.find_obstacle()
-        ways[skill.name] = f"{obstacle.command}, then {way}" if obstacle else way
-    return ways
-
-
 def _print_reasons(reasons: Sequence[Reason], out: Output) -> None:
     for reason in reasons:
         out.print()
@@ -103,7 +92,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
 
     reasons: list[Reason] = []
     if all(occurrence.status == "no skill" for occurrence in occurrences):
-        reasons.append(explain_absence(shelf, name, attachable=_find_attachable()))
+        reasons.append(explain_absence(shelf, name, attachable=describe_attaching()))
     searched = _list_searched(shelf, workspace)
 
     if args.json:
@@ -172,7 +161,7 @@ def _explain_request(args: argparse.Namespace, out: Output) -> int:
         request,
         disclosure=settings.disclosure,
         budget=settings.budget,
-        attachable=_find_attachable(),
+        attachable=describe_attaching(),
     )
     if args.json:
         out.print_json(_as_json(explanation))

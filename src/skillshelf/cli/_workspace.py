@@ -10,7 +10,7 @@ from skillshelf.catalog import Candidate, Catalog
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import complain
 from skillshelf.descriptor import Choice, SkillDescriptor
-from skillshelf.errors import SkillError, SourceError
+from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skill import BaseSkill
@@ -44,6 +44,14 @@ def open_shelf(
             workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
         )
         return Shelf([*sources, *further], counter=counter, choices={**load_choices(), **off}, here=workspace.folder)
+
+
+def explain_unavailable(shelf: Shelf, name: str) -> SkillNotFoundError:
+    """Return an error that says why there is no skill of this name, and what to do about it."""
+    from skillshelf.bundled import describe_attaching
+    from skillshelf.explain import explain_unavailable
+
+    return explain_unavailable(shelf, name, attachable=describe_attaching())
 
 
 def prepare_search(shelf: Shelf) -> None:

@@ -6,35 +6,42 @@ from skillshelf._lazy import export_lazily
 from skillshelf.explain._places import Occurrence, explain_candidate, search_elsewhere
 from skillshelf.explain._reasons import (
     Reason,
+    describe_broken,
+    describe_choice,
     describe_level,
     describe_outdated,
+    describe_pending,
     describe_review,
     describe_waiting,
     explain_absence,
+    explain_off,
+    explain_to_model,
     explain_unavailable,
 )
 
 if TYPE_CHECKING:
-    from skillshelf.explain._request import Advantage, BetterMatch, RequestExplanation, explain_request
+    from skillshelf.explain._request import BetterMatch, RequestExplanation, explain_request
 
 __all__ = [
-    "Advantage",
     "BetterMatch",
     "Occurrence",
     "Reason",
     "RequestExplanation",
+    "describe_broken",
+    "describe_choice",
     "describe_level",
     "describe_outdated",
+    "describe_pending",
     "describe_review",
     "describe_waiting",
     "explain_absence",
     "explain_candidate",
+    "explain_off",
     "explain_request",
+    "explain_to_model",
     "explain_unavailable",
     "search_elsewhere",
 ]
 
 # `show`, `doctor` and the command without arguments start without the search.
-__getattr__ = export_lazily(
-    __name__, {"_request": ["Advantage", "BetterMatch", "RequestExplanation", "explain_request"]}
-)
+__getattr__ = export_lazily(__name__, {"_request": ["BetterMatch", "RequestExplanation", "explain_request"]})

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from skillshelf.catalog import Candidate
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
@@ -15,7 +16,6 @@ from skillshelf.explain._reasons import (
 )
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
 from skillshelf.listing import Listing
-from skillshelf.shelf import Shelf
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import (
     IGNORE_FILE,
@@ -27,6 +27,9 @@ from skillshelf.sources import (
 )
 from skillshelf.text import skeleton
 from skillshelf.workspace import relative
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
 
 _MAX_FOLDERS = 100_000
 _SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
@@ -45,11 +48,11 @@ class Occurrence:
 # --- on the shelf ---
 
 
-def explain_candidate(shelf: Shelf, candidate: Candidate, listing: Listing, budget: int) -> Occurrence:
+def explain_candidate(shelf: "Shelf", candidate: Candidate, listing: Listing, budget: int) -> Occurrence:
     """Explain a skill that the shelf found: used, shadowed or off."""
     skill = candidate.descriptor
     if candidate in shelf.chosen.off:
-        return Occurrence(skill.location, "off", (str(explain_off(shelf, skill)),), skill.source)
+        return Occurrence(skill.location, "off", (str(explain_off("it", shelf.chosen.key_for(skill))),), skill.source)
 
     reasons: list[str] = []
     status = "shadowed"
@@ -86,7 +89,7 @@ def _list_faults(skill: SkillDescriptor, notes: Sequence[Diagnostic]) -> Iterato
 # --- elsewhere on disk ---
 
 
-def search_elsewhere(shelf: Shelf, name: str) -> tuple[list[Occurrence], list[str]]:
+def search_elsewhere(shelf: "Shelf", name: str) -> tuple[list[Occurrence], list[str]]:
     """Return skills with the name that the shelf left out, and notes about the search."""
     catalog = shelf.catalog
     candidates = list(shelf.chosen.off)

@@ -1,22 +1,21 @@
 """The reasons why a model doesn't see or can't use a skill, with the sentence that every interface shows."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.catalog import Candidate, Catalog
-from skillshelf.descriptor import MAX_DESCRIPTION, SkillDescriptor
-from skillshelf.errors import SkillError
+from skillshelf.catalog import Candidate
+from skillshelf.descriptor import MAX_DESCRIPTION, Choice, Diagnostic, SkillDescriptor
+from skillshelf.errors import SkillNotFoundError
 from skillshelf.listing import Level, Listing, Shortened
-from skillshelf.shelf import Shelf
-from skillshelf.text import closest_names, count_noun
-from skillshelf.trust import Trust, TrustedSource, find_pending_skill, needs_review
-from skillshelf.workspace import relative
+from skillshelf.text import clean_line, closest_names, count_noun, list_names, truncate
+from skillshelf.trust import Pending, Trust, TrustedSource, find_pending_skill, needs_review
 
 if TYPE_CHECKING:
     from skillshelf.search import Match
+    from skillshelf.shelf import Shelf
 
 ReasonCode = Literal[
     "missing",
@@ -41,6 +40,9 @@ ReasonCode = Literal[
 UNUSABLE: frozenset[ReasonCode] = frozenset({"missing", "not-attached", "broken", "off", "manual", "unreviewed"})
 """Reasons that keep a skill from the model altogether, whatever the request."""
 MAX_NAMED_WORDS = 5
+_MAX_NAMED_SKILLS = 10
+MAX_ECHOED = 200
+"""Characters of a name or a request that are repeated in a sentence."""
 _RAISE_BUDGET = "raise the budget in your settings, or keep fewer and shorter skills here"
 
 
@@ -60,20 +62,20 @@ class Reason:
 
 
 def explain_absence(
-    shelf: Shelf,
+    shelf: "Shelf",
     name: str,
     *,
     attachable: Mapping[str, str] = MappingProxyType({}),
     command: str = "skillshelf",
 ) -> Reason:
-    """Explain why there is no skill of this name on the shelf.
+    """Explain to the user why there is no skill of this name on the shelf.
 
     `attachable` maps bundled skills to the way to attach them. `command` begins the commands in fixes: the chat has
     `/skills`.
     """
-    for candidate in shelf.chosen.off:
-        if name in (candidate.found.name, candidate.descriptor.qualified):
-            return explain_off(shelf, candidate.descriptor, command)
+    skill = _find_off(shelf, name)
+    if skill is not None:
+        return explain_off("it", shelf.chosen.key_for(skill), command)
 
     notes = list(shelf.catalog.diagnostics)
     for source in shelf.sources:
@@ -85,59 +87,102 @@ def explain_absence(
     for note in notes:
         folder = os.path.basename(os.path.dirname(note.path))
         if note.severity == "error" and name in (folder, os.path.basename(note.path)):
-            message = f"its file can't be used: {note.message.rstrip('.')}"
-            return Reason("broken", message, note.fix or "`skillshelf check` explains it")
+            return Reason("broken", describe_broken("its file", note), note.fix or "`skillshelf check` explains it")
 
     if name in attachable:
         return Reason("not-attached", "it comes with skillshelf, and isn't attached here", attachable[name])
 
-    closest = closest_names(name.partition("@")[0] or name, dict.fromkeys([*shelf.catalog, *attachable]))
-    fix = "`skillshelf list` shows all skills"
+    fix = "/skills lists all skills" if command == "/skills" else "`skillshelf list` shows all skills"
+    closest = _find_closest(shelf, name, attachable)
     if closest:
-        fix = f"did you mean {' or '.join(closest)}?"
-    return Reason("missing", "no skill of that name is on the shelf", fix)
+        fix = f"did you mean {' or '.join(map(repr, closest))}?"
+    return Reason("missing", f"there is no skill named {truncate(name, MAX_ECHOED)!r}", fix)
 
 
-def explain_unavailable(shelf: Shelf, name: str, command: str = "skillshelf") -> SkillError | None:
-    """Return an error that explains why a skill can't be used; None if no skill has this name."""
-    reason = explain_absence(shelf, name, command=command)
+def explain_unavailable(
+    shelf: "Shelf",
+    name: str,
+    *,
+    attachable: Mapping[str, str] = MappingProxyType({}),
+    command: str = "skillshelf",
+) -> SkillNotFoundError:
+    """Return an error that tells the user why there is no skill of this name. The arguments: see `explain_absence`."""
+    reason = explain_absence(shelf, name, attachable=attachable, command=command)
     if reason.code == "missing":
-        return None
-    return SkillError(f"The skill {name!r} isn't available: {reason.message}. Fix: {reason.fix}.")
+        hint = f"{reason.fix[0].upper()}{reason.fix[1:]}"
+        if not hint.endswith("?"):
+            hint += "."
+        return SkillNotFoundError(name, _find_closest(shelf, name, attachable), hint=hint)
+    return SkillNotFoundError(name, reason=reason.message, hint=f"Fix: {reason.fix}.")
 
 
-def explain_off(shelf: Shelf, skill: SkillDescriptor, command: str = "skillshelf") -> Reason:
-    key = shelf.chosen.key_for(skill)
-    return Reason("off", "you turned it off", f"`{command} set {key} auto` turns it on")
+def explain_to_model(shelf: "Shelf", error: SkillNotFoundError) -> SkillNotFoundError:
+    """Return an error that tells the model if the user turned the skill off; otherwise this one.
+
+    Other reasons are for the user alone: they may quote a file that nobody has approved.
+    """
+    if _find_off(shelf, error.name) is None:
+        return error
+    return SkillNotFoundError(error.name, reason=_describe_off("the user", "it"), hint="Go on without it.")
+
+
+def explain_off(what: str, name: str, command: str = "skillshelf") -> Reason:
+    """Say that the user turned skills off, and how to turn the one of this name on again."""
+    return Reason("off", _describe_off("you", what), f"`{command} set {name} auto` turns it on")
+
+
+def describe_choice(choice: Choice) -> str:
+    """Return what the user's choice for a skill does."""
+    if choice == "full":
+        return "its instructions are in the listing, before those of other skills"
+    if choice == "name":
+        return "the listing shows its name only"
+    if choice == "manual":
+        return "the model doesn't see it, only you can invoke it"
+    return "it isn't on the shelf"
+
+
+def _describe_off(who: str, what: str) -> str:
+    return f"{who} turned {what} off"
+
+
+def describe_broken(what: str, fault: Diagnostic) -> str:
+    return f"{what} can't be used as it is: {fault.message.rstrip('.')}"
+
+
+def _find_off(shelf: "Shelf", name: str) -> SkillDescriptor | None:
+    for candidate in shelf.chosen.off:
+        if name in (candidate.found.name, candidate.descriptor.qualified):
+            return candidate.descriptor
+    return None
+
+
+def _find_closest(shelf: "Shelf", name: str, attachable: Mapping[str, str]) -> tuple[str, ...]:
+    return closest_names(name.partition("@")[0] or name, dict.fromkeys([*shelf.catalog, *attachable]))
 
 
 # --- skills on the shelf ---
 
 
-def explain_usability(shelf: Shelf, candidate: Candidate, command: str = "skillshelf") -> Iterator[Reason]:
+def explain_usability(shelf: "Shelf", candidate: Candidate, command: str = "skillshelf") -> Iterator[Reason]:
     """Yield what keeps the model from a skill on the shelf, whatever the listing has room for."""
     skill = candidate.descriptor
     if skill.disclosure == "manual":
         fix = "remove `disclosure: manual` from its SKILL.md"
         if shelf.chosen.choice_for(skill) == "manual":
             fix = f"`{command} set {shelf.chosen.key_for(skill)} auto` undoes your choice"
-        yield Reason("manual", "its disclosure is manual: the model doesn't see it, only you can invoke it", fix)
+        yield Reason("manual", f"its disclosure is manual: {describe_choice('manual')}", fix)
 
     review = describe_review(shelf, candidate, command)
     if review is not None and review.code != "approved":
         yield review
 
-    first = shelf.catalog.find(skill.name)
-    if first != candidate:
-        advantage = _explain_precedence(shelf.catalog, first, candidate)
-        yield Reason(
-            "shadowed",
-            f"{relative(first.descriptor.location)} has the same name and comes first: {advantage}",
-            f"reach it as {shelf.catalog.reach(candidate)!r}, or rename one of them",
-        )
+    if shelf.catalog.find(skill.name) != candidate:
+        shadowed = shelf.catalog.explain_shadowed(candidate)
+        yield Reason("shadowed", shadowed.message, shadowed.fix)
 
 
-def describe_review(shelf: Shelf, candidate: Candidate, command: str = "skillshelf") -> Reason | None:
+def describe_review(shelf: "Shelf", candidate: Candidate, command: str = "skillshelf") -> Reason | None:
     """Return whether the agent uses a project skill as it is now; None for skills that need no review."""
     source = shelf.sources[candidate.place.source]
     if not needs_review(source):
@@ -163,27 +208,45 @@ def describe_waiting(what: str, count: int, *, whose: str = "your") -> str:
     return f"{what} {verb} waiting for {whose} review, and can't be used until then"
 
 
-def describe_outdated(what: str) -> str:
-    """Say that approved content has changed: `pdf, sql changed since your review: the agent uses …`."""
-    return f"{what} changed since your review: the agent uses what you approved"
+def describe_outdated(what: str, *, whose: str = "your") -> str:
+    """Say that approved content has changed: `pdf, sql changed since your review: the approved version is in use`."""
+    return f"{what} changed since {whose} review: the approved version is in use"
 
 
-def explain_missing_tools(shelf: Shelf, skill: SkillDescriptor) -> Iterator[Reason]:
+def describe_pending(pending: Iterable[Pending]) -> list[str]:
+    """Name what waits for the user's review, in a sentence for each cause."""
+    new: dict[str, None] = {}  # skills in several folders may share a name
+    by_agent: dict[str, None] = {}
+    changed: dict[str, None] = {}
+    for content in pending:
+        names = new
+        if content.by_agent:
+            names = by_agent
+        elif content.status == "changed":
+            names = changed
+        names[clean_line(content.name)] = None
+
+    sentences = []
+    if new:
+        sentences.append(f"{describe_waiting(_list_skills(new), len(new))}.")
+    if by_agent:
+        what = f"{_list_skills(by_agent)}, changed while the agent was at work,"
+        sentences.append(f"{describe_waiting(what, len(by_agent))}.")
+    if changed:
+        sentences.append(f"{describe_outdated(_list_skills(changed))}.")
+    return sentences
+
+
+def _list_skills(names: Iterable[str]) -> str:
+    return list_names(list(names), _MAX_NAMED_SKILLS)
+
+
+def explain_missing_tools(shelf: "Shelf", skill: SkillDescriptor) -> Iterator[Reason]:
     """Yield the tools that the model isn't offered because the skill's policy blocks them."""
     blocked = [name for name, permission in shelf.permissions_of(skill.name).items() if permission == "blocked"]
     if blocked:
         message = f"the skill's policy blocks tools, so the model doesn't have them: {', '.join(blocked)}"
         yield Reason("tools-missing", message)
-
-
-def _explain_precedence(catalog: Catalog, first: Candidate, other: Candidate) -> str:
-    if other.place.source > first.place.source:
-        return f"the source {first.descriptor.source!r} takes precedence"
-    if first.is_named_by_folder() and not other.is_named_by_folder():
-        return "its folder has the skill's name"
-    if catalog.nearness(first.place) > catalog.nearness(other.place):
-        return "it is nearer to the folder you are in"
-    return "it is less deep, or earlier by name"
 
 
 # --- the listing ---
@@ -201,7 +264,7 @@ def describe_level(level: Level) -> str:
 
 
 def explain_listing(
-    shelf: Shelf,
+    shelf: "Shelf",
     skill: SkillDescriptor,
     listing: Listing,
     budget: int,
@@ -219,9 +282,9 @@ def explain_listing(
         yield Reason("left-out", message, _RAISE_BUDGET)
     elif level == Level.NAME and shelf.chosen.choice_for(skill) == "name":
         fix = f"`{command} set {shelf.chosen.key_for(skill)} auto` shows its description"
-        yield Reason("name-only", "the listing shows its name only, as you chose", fix)
+        yield Reason("name-only", f"{describe_choice('name')}, as you chose", fix)
     elif level == Level.NAME:
-        message = f"the listing shows its name only: the budget of {budget:,} tokens has no room for its description"
+        message = f"{describe_choice('name')}: the budget of {budget:,} tokens has no room for its description"
         yield Reason("name-only", message, _RAISE_BUDGET)
     elif Shortened(skill.name, "description") in listing.shortened:
         yield _explain_shortened(skill, listing, budget, match)
@@ -244,7 +307,7 @@ def _explain_shortened(skill: SkillDescriptor, listing: Listing, budget: int, ma
     return Reason("shortened", message, fix)
 
 
-def describe_listing(shelf: Shelf, skill: SkillDescriptor, listing: Listing, budget: int) -> Iterator[str]:
+def describe_listing(shelf: "Shelf", skill: SkillDescriptor, listing: Listing, budget: int) -> Iterator[str]:
     """Yield what the listing shows of a skill, and why it doesn't show more."""
     reasons = list(explain_listing(shelf, skill, listing, budget))
     level = listing.level_of(skill.name)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from skillshelf.explain._reasons import (
+    MAX_ECHOED,
     MAX_NAMED_WORDS,
     UNUSABLE,
     Reason,
@@ -15,9 +17,11 @@ from skillshelf.explain._reasons import (
 )
 from skillshelf.listing import Level, Listing, ListingForm
 from skillshelf.search import MIN_SCORE, FoundWord, Match, show_score, spell_words
-from skillshelf.shelf import Shelf
 from skillshelf.text import count_noun, truncate
 from skillshelf.tokens import DEFAULT_BUDGET
+
+if TYPE_CHECKING:
+    from skillshelf.shelf import Shelf
 
 RESULTS = 5
 """The number of skills that a search gives to the model."""
@@ -27,8 +31,6 @@ _MAX_BETTER = 3
 _MIN_ADVANTAGE = 0.01
 """A smaller difference is not worth a line."""
 _MAX_NAMED_ADVANTAGES = 4
-_MAX_ECHOED = 200
-"""Characters of a request that are repeated in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class RequestExplanation:
     @property
     def headline(self) -> str:
         """Whether the skill comes up, in a sentence."""
-        request = repr(truncate(self.request, _MAX_ECHOED))
+        request = repr(truncate(self.request, MAX_ECHOED))
         if not self.comes_up:
             return f"{self.name} doesn't come up for {request}."
         if self.rank == 1 and self.is_found:
@@ -140,7 +142,7 @@ class RequestExplanation:
 
 
 def explain_request(
-    shelf: Shelf,
+    shelf: "Shelf",
     name: str,
     request: str,
     *,

@@ -8,7 +8,7 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import PolicyError, SkillError
+from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError
 from skillshelf.mcp._limits import MAX_COMPLETIONS, PROMPTS_PER_PAGE
 from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice, run_in_thread
 from skillshelf.mcp._resources import FILE_TEMPLATE, SKILL_TEMPLATE
@@ -76,7 +76,12 @@ class Prompts:
             raise MCPError(INVALID_PARAMS, add_pending_notice(error, self._pending)) from None
 
     def _apply_skill(self, name: str, values: Mapping[str, str]) -> types.GetPromptResult:
-        skill = self._shelf.catalog.find(name).descriptor
+        try:
+            skill = self._shelf.catalog.find(name).descriptor
+        except SkillNotFoundError as error:
+            from skillshelf.explain import explain_to_model  # loads the approvals, which only a mistake pays
+
+            raise explain_to_model(self._shelf, error) from None
         if not skill.user_invocable:
             raise PolicyError(f"Skill {skill.name!r} is for the model alone: its author set `user-invocable: false`.")
 

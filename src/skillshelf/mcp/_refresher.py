@@ -57,7 +57,7 @@ class PendingSkills:
 
 def add_pending_notice(error: SkillError, pending: PendingSkills | None) -> str:
     """Return an error's message. If a skill was not found and others are pending, it says so: it may be one of them."""
-    if pending and pending.notice and isinstance(error, SkillNotFoundError):
+    if pending and pending.notice and isinstance(error, SkillNotFoundError) and not error.reason:
         return f"{error} {pending.notice}"
     return str(error)
 

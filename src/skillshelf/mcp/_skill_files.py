@@ -82,7 +82,12 @@ def list_files(skill: SkillDescriptor) -> list[str]:
 
 def find_skill(shelf: Shelf, name: str) -> Candidate:
     """Return the skill of exactly that name. Raises SkillNotFoundError, even for one that is kept from the model."""
-    candidate = shelf.catalog.find(name)
+    try:
+        candidate = shelf.catalog.find(name)
+    except SkillNotFoundError as error:
+        from skillshelf.explain import explain_to_model  # loads the approvals, which only a mistake pays
+
+        raise explain_to_model(shelf, error) from None
     skill = candidate.descriptor
     if skill.name != name or skill.disclosure == "manual":
         raise SkillNotFoundError(name)

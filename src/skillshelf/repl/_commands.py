@@ -14,8 +14,14 @@ from skillshelf.agent import DEFAULTS, MODES, WRITING, describe_delta, explain_e
 from skillshelf.agent.events import Event, ToolCalled, ToolReturned
 from skillshelf.agent.sessions import export_json, export_markdown, last_answer
 from skillshelf.choices import CHOICES, save_choice
-from skillshelf.errors import CheckpointError, MissingExtraError, SessionError, SettingsError, SkillError
-from skillshelf.explain import explain_unavailable
+from skillshelf.errors import (
+    CheckpointError,
+    MissingExtraError,
+    SessionError,
+    SettingsError,
+    SkillError,
+    SkillNotFoundError,
+)
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
 from skillshelf.repl._face import ChatFace
@@ -23,6 +29,7 @@ from skillshelf.repl._prompt import rank_with_typos
 from skillshelf.repl._rules import make_rule_commands
 from skillshelf.repl._screen import view_resumed
 from skillshelf.repl._views import (
+    explain_unknown_skill,
     show_why_not,
     view_changes,
     view_context,
@@ -142,10 +149,11 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
         case None:
             return False
         case UnknownCommand(typed=typed):
-            unavailable = None
             if typed.startswith(SKILL_PREFIX):
-                unavailable = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
-            raise unavailable or SkillError(str(resolved))
+                unknown = explain_unknown_skill(face.core, typed.removeprefix(SKILL_PREFIX))
+                if unknown.reason:
+                    raise unknown
+            raise SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:
                 waiting = command.run(face, arguments)
@@ -240,7 +248,10 @@ def _set_choice(face: ChatFace, typed: str) -> None:
         raise SettingsError(f"Give the name of a skill, and then {', '.join(CHOICES)} or auto.")
 
     shelf = face.core.shelf
-    shelf.chosen.check(name, choice, shelf.catalog)
+    try:
+        shelf.chosen.check(name, choice, shelf.catalog)
+    except SkillNotFoundError:
+        raise explain_unknown_skill(face.core, name) from None
     face.core.choose_skills(save_choice(name, choice))
     face.print(f"{name} is set to {choice}." if choice else f"Your choice for {name} is removed.")
 

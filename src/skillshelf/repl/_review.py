@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from skillshelf.agent import AgentCore
+from skillshelf.explain import describe_pending, describe_waiting
 from skillshelf.rendering import ReviewPage, fits_screen
 from skillshelf.repl._keyboard import Keyboard
-from skillshelf.text import clean, clean_line
+from skillshelf.text import clean, clean_line, list_names
 from skillshelf.trust import (
     MINE_QUESTION,
     Pending,
@@ -50,7 +51,7 @@ class Reviewer:
     async def ask_at_start(self) -> None:
         """List the skills that the user has not approved, and offer a review."""
         while unannounced := self._take_unannounced():
-            self.warn(f"{describe_kinds(unannounced)} in this workspace that you have not approved:")
+            self.warn(f"{describe_waiting(describe_kinds(unannounced), len(unannounced))}:")
             for skill in unannounced[:_MAX_NAMES]:
                 self.warn(f"  {clean_line(summary(skill))}")
             if len(unannounced) > _MAX_NAMES:
@@ -68,13 +69,8 @@ class Reviewer:
         """
         self.announce_notices()
         unannounced = self._take_unannounced()
-        by_agent = [skill.name for skill in unannounced if skill.by_agent]
-        changed = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "changed"]
-        new = [skill.name for skill in unannounced if not skill.by_agent and skill.status == "new"]
-
-        self._announce(by_agent, "changed while the agent was at work, not in use until reviewed")
-        self._announce(changed, "changed on disk; the approved version is in use")
-        self._announce(new, "new on disk, not in use until reviewed")
+        for sentence in describe_pending(unannounced):
+            self.warn(f"{sentence} /skills trust shows it and asks.")
 
     async def review(self) -> None:
         """Show each pending skill with everything in it, and ask. The default answer is no."""
@@ -87,7 +83,8 @@ class Reviewer:
         while review.question:
             review.answer(await self._ask(review.question))
         if self._approved:
-            self._console.print(Text(f"approved {self._list_names(self._approved)}", "green"))
+            names = list_names([clean_line(name) for name in self._approved], _MAX_NAMES)
+            self._console.print(Text(f"approved {names}", "green"))
 
         # A version that appeared meanwhile was not shown, and will be announced.
         self._announced.update(_version_of(skill) for skill in pending)
@@ -149,17 +146,6 @@ class Reviewer:
         unannounced = [skill for skill in pending if _version_of(skill) not in self._announced]
         self._announced.update(_version_of(skill) for skill in unannounced)
         return unannounced
-
-    def _announce(self, names: Sequence[str], state: str) -> None:
-        if not names:
-            return
-        self.warn(f"{self._list_names(names)} {state}: /skills trust")
-
-    def _list_names(self, names: Sequence[str]) -> str:
-        listed = ", ".join(clean_line(name) for name in names[:_MAX_NAMES])
-        if len(names) > _MAX_NAMES:
-            listed += f" and {len(names) - _MAX_NAMES:,} more"
-        return listed
 
     def _count(self, pending: Sequence[Pending]) -> None:
         self._pending_count = len(pending)

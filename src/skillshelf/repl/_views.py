@@ -14,14 +14,15 @@ from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Un
 from skillshelf.agent.checkpoints import PathState
 from skillshelf.agent.filetools import diff_texts, show_path
 from skillshelf.agent.sessions import SessionInfo
+from skillshelf.bundled import describe_attaching
 from skillshelf.errors import SkillError, SkillNotFoundError
-from skillshelf.explain import describe_level, explain_unavailable
+from skillshelf.explain import describe_level, explain_off, explain_unavailable
 from skillshelf.rendering import truncate_cells
 from skillshelf.repl._face import ChatFace
 from skillshelf.repl._quotes import Diff
 from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
-from skillshelf.text import clean, clean_line, count_noun, decode_text
+from skillshelf.text import clean, clean_line, count_noun, decode_text, list_names
 
 _MAX_ROWS = 10
 _MAX_SHARES = 8
@@ -66,7 +67,7 @@ def view_skills(core: AgentCore) -> RenderableType:
 def _list_off(core: AgentCore) -> Iterator[Text]:
     off = [clean_line(candidate.found.name) for candidate in core.shelf.chosen.off]
     if off:
-        yield Text(f"off: {truncate_cells(', '.join(off), 160)} (/skills set NAME auto turns one on)", "dim")
+        yield Text(str(explain_off(list_names(off, _MAX_ROWS), "NAME", "/skills")), "dim")
 
 
 def _list_pending(core: AgentCore) -> Iterator[Text]:
@@ -101,8 +102,10 @@ def view_skill(core: AgentCore, name: str) -> Sequence[RenderableType]:
     """Return a skill's text with nothing left out. Raises SkillError if there is no such skill."""
     try:
         skill = core.shelf.catalog.find(name).descriptor
-    except SkillNotFoundError as error:
-        raise _explain_unknown(core, name, error) from None
+    except SkillNotFoundError:
+        if not name:
+            raise SkillError("Which skill? Type /skills show NAME; /skills lists them.") from None
+        raise explain_unknown_skill(core, name) from None
 
     facts = [f"{skill.qualified} · {clean_line(skill.location)}", clean_line(skill.description)]
     if skill.references:
@@ -111,18 +114,9 @@ def view_skill(core: AgentCore, name: str) -> Sequence[RenderableType]:
     return (*(Text(fact, "dim") for fact in facts), "", Text(instructions))
 
 
-def _explain_unknown(core: AgentCore, name: str, error: SkillNotFoundError) -> SkillError:
-    """Return an error that tells the user what to type."""
-    if not name:
-        return SkillError("Which skill? Type /skills show NAME; /skills lists them.")
-    unavailable = explain_unavailable(core.shelf, name, "/skills")
-    if unavailable:
-        return unavailable
-
-    suggestion = ""
-    if error.closest:
-        suggestion = f" Did you mean {' or '.join(map(repr, error.closest))}?"
-    return SkillError(f"There is no skill named {truncate_cells(name, 100)!r}.{suggestion} /skills lists them.")
+def explain_unknown_skill(core: AgentCore, name: str) -> SkillNotFoundError:
+    """Return an error that says why there is no skill of this name, and what the user can do about it."""
+    return explain_unavailable(core.shelf, name, attachable=describe_attaching(), command="/skills")
 
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:

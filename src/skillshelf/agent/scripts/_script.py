@@ -9,7 +9,8 @@ from typing import Any
 from skillshelf.agent.scripts._dependencies import Dependencies, read_dependencies
 from skillshelf.agent.scripts._programs import CleanPath, split_shebang
 from skillshelf.descriptor import SkillDescriptor
-from skillshelf.errors import ReferenceNotAllowedError, SkillError
+from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
+from skillshelf.explain import explain_to_model
 from skillshelf.files import NotPlainFile
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import find_declared_variables
@@ -102,7 +103,10 @@ def find_script(
 
     Raises SkillError, for example if the script is not on the list or its interpreter is not installed.
     """
-    candidate = shelf.catalog.find(skill)
+    try:
+        candidate = shelf.catalog.find(skill)
+    except SkillNotFoundError as error:
+        raise explain_to_model(shelf, error) from None
     descriptor = candidate.descriptor
     path = resolve_reference(descriptor, script)
     copy = folders.get(shelf.sources[candidate.place.source], candidate.place.key)
