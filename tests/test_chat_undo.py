@@ -13,7 +13,6 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from skillshelf.agent.sessions import Sessions
 
 DOWN = "\x1b[B"
-ESCAPE = "\x1b"
 
 
 def wait_for_prompt(terminal: OnTerminal) -> None:
@@ -111,18 +110,19 @@ def test_nothing_to_take_back_is_an_error_with_a_reason(tmp_path: Path) -> None:
     leave(terminal)
 
 
-def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
-    """Typing filters, Enter resumes, and the end of the conversation is shown as it looked."""
-    save_session(tmp_path, "apples?", "pears?", "plums?", "figs?")
+def test_a_session_is_chosen_from_the_menu(tmp_path: Path) -> None:
+    """Typing filters by its first message, Enter resumes, and the end of the conversation is shown as it looked."""
+    apples = save_session(tmp_path, "apples?", "pears?", "plums?", "figs?")
     save_session(tmp_path, "lions?")
     terminal = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
     wait_for_prompt(terminal)
     terminal.send("/sessions\r")
-    terminal.expect("lions?")
-    terminal.expect("openai:tiny")
-    terminal.expect("Esc leaves")
+    terminal.see("lions?")
+    terminal.see("› /resume")
     terminal.send("apples")
-    terminal.expect("1 of 2")
+    terminal.see_no("lions?")
+    terminal.send(DOWN)
+    terminal.see(f"› /resume {apples}")
     terminal.send("\r")
     terminal.expect("showing the last 3 of 4 messages")
     terminal.expect("› pears?")
@@ -132,39 +132,31 @@ def test_a_session_is_chosen_from_a_list(tmp_path: Path) -> None:
 
 def test_a_session_that_cannot_be_opened_is_named_and_not_offered(tmp_path: Path) -> None:
     broken = save_session(tmp_path, "apples?")
-    save_session(tmp_path, "lions?")
+    whole = save_session(tmp_path, "lions?")
     Path(Sessions(str(tmp_path)).folder or "", f"{broken}.jsonl").write_text("no session\n")
     terminal = OnTerminal("--model", script(tmp_path), cwd=tmp_path)
     wait_for_prompt(terminal)
     terminal.send("/sessions\r")
     terminal.expect(f"{broken}:")
-    terminal.expect("1 of 1")
-    terminal.send(ESCAPE)
+    terminal.see("lions?")
+    terminal.send(DOWN)
+    terminal.see(f"› /resume {whole}")
+    terminal.send(DOWN + DOWN)
+    terminal.see(f"› /resume {whole}")
+    terminal.send("\x15")
     leave(terminal)
 
 
-def test_escape_leaves_the_list_and_nothing_changes(tmp_path: Path) -> None:
-    save_session(tmp_path, "apples?")
-    terminal = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
-    wait_for_prompt(terminal)
-    terminal.send("/resume\r")
-    terminal.expect("Esc leaves")
-    terminal.send(ESCAPE)
-    wait_for_prompt(terminal)
-    terminal.send("hi\r")
-    terminal.expect("Hello.")
-    leave(terminal)
-    assert [info.title for info in Sessions(str(tmp_path)).list()] == ["hi", "apples?"]
-
-
-def test_resume_without_an_id_offers_the_list_at_the_start(tmp_path: Path) -> None:
+def test_resume_without_an_id_offers_the_menu_at_the_start(tmp_path: Path) -> None:
     """The arrow keys move, and leaving prints the command that resumes this session."""
     older = save_session(tmp_path, "apples?")
     save_session(tmp_path, "lions?")
     os.utime(Path(Sessions(str(tmp_path)).folder or "", f"{older}.jsonl"), (1, 1))
     terminal = OnTerminal("--model", script(tmp_path), "--resume", cwd=tmp_path)
-    terminal.expect("Esc leaves")
-    terminal.send(DOWN + "\r")
+    terminal.see("apples?")
+    terminal.send(DOWN + DOWN)
+    terminal.see(f"› /resume {older}")
+    terminal.send("\r")
     terminal.expect("The answer to apples?.")
     wait_for_prompt(terminal)
     terminal.send("/exit\r")

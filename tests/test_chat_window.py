@@ -75,31 +75,6 @@ def test_a_window_that_changes_under_an_editor_is_left_to_it(tmp_path: Path) -> 
     assert chat.end() == 0
 
 
-def test_the_list_of_sessions_survives_a_new_size_of_the_window(tmp_path: Path) -> None:
-    """Every row of the list is on the screen, whichever program noticed the new size first."""
-    for message in ("first message", "second message"):
-        chat = OnTerminal("--model", script(tmp_path, "Done."), message, cwd=tmp_path)
-        chat.see("Done.")
-        chat.see_idle()
-        chat.send("\x04")
-        assert chat.end() == 0
-
-    chat = OnTerminal("--model", script(tmp_path, "Done."), cwd=tmp_path, rows=24)
-    chat.see_idle()
-    chat.send("/sessions\r")
-    chat.see("2 of 2")
-    for columns, rows in ((60, 14), (50, 24), (90, 20)):
-        chat.resize(columns, rows)
-        chat.settle()
-        screen = chat.see("2 of 2")
-        assert "first message" in screen
-        assert "second message" in screen
-    chat.send("\x1b")
-    chat.see_idle()
-    chat.send("\x04")
-    assert chat.end() == 0
-
-
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [

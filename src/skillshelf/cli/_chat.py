@@ -147,7 +147,7 @@ def _open_agent(
     """Return the agent for these options, after reporting what the user should know about it.
 
     `user` approves its calls, and chooses if more than one session could be continued. Without a user, calls that need
-    an approval are refused, and the latest session is taken.
+    an approval are refused, and the latest session is taken. So it is if there is a message already.
     """
     from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
     from skillshelf.agent.sessions import Sessions
@@ -210,13 +210,10 @@ def _resume(core: "AgentCore", args: argparse.Namespace, user: "User | None") ->
     if args.resume is None:
         return ()
     sessions = core.sessions.list() if core.sessions else []
-    if args.resume or user is None or len(sessions) < 2:
+    if args.resume or args.message or user is None or len(sessions) < 2:
         return core.resume(args.resume)
-
-    chosen = user.choose_session(sessions)
-    if chosen is None:
-        return ["No session was chosen: this is a new one."]
-    return core.resume(chosen)
+    user.send("/resume")
+    return ()
 
 
 def _choose_servers(args: argparse.Namespace, workspace: Workspace, problems: list[str]) -> "ToolServers":

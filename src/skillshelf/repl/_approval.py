@@ -1,4 +1,4 @@
-"""What the agent asks the user at a terminal: whether a tool may run, the value of a variable, which session."""
+"""What the agent asks the user at a terminal: whether a tool may run, and the value of a variable."""
 
 import asyncio
 import os
@@ -9,9 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from skillshelf.agent import SHELL, WRITING, Answer, Approval, Confinement, Refusal, SkillScript, VariableRequest
-from skillshelf.agent.sessions import SessionInfo
 from skillshelf.repl._footer import Footer
-from skillshelf.repl._picker import pick_session
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
 from skillshelf.repl._screen import Screen
 from skillshelf.text import clean, clean_line
@@ -81,11 +79,6 @@ class Questions:
             value = await self._ask_for_value(request)
             self.screen.show_waiting()
         return value
-
-    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
-        """Let the user choose a session, and return its id; None if they leave the list."""
-        async with self.lock, self._footer.suspended():
-            return await pick_session(sessions)
 
     async def _ask_about_call(self, approval: Approval) -> str | Refusal:
         """Show a tool call and return the answer: yes, reviewed, no, always, rule, _STOP, or a refusal and why."""

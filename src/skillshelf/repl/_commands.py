@@ -12,7 +12,7 @@ from rich.text import Text
 
 from skillshelf.agent import DEFAULTS, MODES, WRITING, describe_delta, explain_error, resolve
 from skillshelf.agent.events import Event, ToolCalled, ToolReturned
-from skillshelf.agent.sessions import export_json, export_markdown, last_answer
+from skillshelf.agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf.choices import CHOICES, save_choice
 from skillshelf.errors import (
     CheckpointError,
@@ -74,8 +74,8 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         return [*complete_skill(typed), *off]
 
     def complete_session(_: str) -> Sequence[Suggestion]:
-        sessions = face.core.sessions.list() if face.core.sessions else []
-        return [Suggestion(session.id, meta=session.title) for session in sessions]
+        sessions = _list_other_sessions(face)
+        return [Suggestion(session.id, meta=session.title) for session in sessions if not session.problem]
 
     def complete_scope(_: str) -> Sequence[Suggestion]:
         return [Suggestion(_WHOLE_SESSION)]
@@ -104,7 +104,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("redo", "bring back the turn that was taken back", _redo),
             Command("diff", "what the last turn changed, or the whole session", _diff, "[session]", complete_scope),
             Command("fork", "go on in a copy of this session", _fork),
-            Command("sessions", "choose an earlier session of this workspace", _choose_session),
+            Command("sessions", "choose an earlier session of this workspace", _offer_sessions),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
             Command("learn", "write down what just happened as a skill, with an eval case", learn, "[NAME]"),
@@ -308,21 +308,23 @@ def _fork(face: ChatFace, _: str) -> None:
     )
 
 
-async def _choose_session(face: ChatFace, _: str) -> None:
+def _list_other_sessions(face: ChatFace) -> Sequence[SessionInfo]:
     sessions = face.core.sessions.list() if face.core.sessions else []
-    others = [session for session in sessions if session.id != face.core.conversation.id]
+    return [session for session in sessions if session.id != face.core.conversation.id]
+
+
+def _offer_sessions(face: ChatFace, _: str) -> None:
+    others = _list_other_sessions(face)
     if not others:
         face.print("There is no other session in this workspace yet.")
         return
-    chosen = await face.choose_session(others)
-    if chosen:
-        await _resume(face, chosen)
+    face.offer_sessions(others)
 
 
-async def _resume(face: ChatFace, session: str) -> None:
+def _resume(face: ChatFace, session: str) -> None:
     session = session.strip()
     if not session:
-        await _choose_session(face, "")
+        _offer_sessions(face, "")
         return
     notes = face.core.resume(session)
     face.print(*notes, *view_resumed(face.core))

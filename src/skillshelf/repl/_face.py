@@ -46,8 +46,8 @@ class ChatFace(Protocol):
     async def confirm(self, question: str) -> bool:
         """Return True if the user agrees; False if there is nobody to ask."""
 
-    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
-        """Let the user choose a session, and return its id; None if they choose none, or cannot."""
+    def offer_sessions(self, sessions: Sequence[SessionInfo]) -> None:
+        """Show the user the sessions that they can resume."""
 
     async def declare_mine(self) -> None:
         """Ask the user whether this repository is their own, and record it."""

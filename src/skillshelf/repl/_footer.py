@@ -235,6 +235,11 @@ class Footer:
             finally:
                 self._renderer.is_suspended = False
 
+    def offer(self, text: str) -> None:
+        """Put a text into the editor, unless the user is typing another one, and open the menu behind it."""
+        if not self.buffer.text:
+            self.buffer.insert_text(text)
+
     def show_hint(self, hint: str) -> None:
         """Show a hint in place of the status line for a moment."""
         self._hint = hint

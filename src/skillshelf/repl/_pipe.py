@@ -96,10 +96,8 @@ class Pipe:
     async def confirm(self, question: str) -> bool:
         return False
 
-    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
-        """Print the sessions: there is no terminal to choose in."""
+    def offer_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         self.print(view_sessions(sessions))
-        return None
 
     async def declare_mine(self) -> None:
         raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")

@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.output import ColorDepth
@@ -22,17 +22,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillshelf.agent import AgentCore, Approve, AskVariable
-    from skillshelf.agent.sessions import SessionInfo
     from skillshelf.repl._terminal import Terminal
 
 
 class User(NamedTuple):
-    """How an agent asks the user at the terminal."""
+    """The user at the terminal, for an agent that is being opened."""
 
-    choose_session: Callable[[Sequence["SessionInfo"]], str | None]
-    """Returns the id of the chosen session, or None. To be called in another thread than the loop's."""
     approve: "Approve"
     ask_variable: "AskVariable"
+    send: Callable[[str], None]
+    """Sends a line as if the user had typed it. May be called in any thread."""
 
 
 OpenAgent = Callable[[User], "AgentCore"]
@@ -56,12 +55,11 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
         from skillshelf.repl._screen import Screen
         from skillshelf.repl._terminal import Terminal
 
+        def send(text: str) -> None:
+            loop.call_soon_threadsafe(footer.queue.put, Line(text, text))
+
         questions = Questions(Screen(console), footer)
-
-        def choose_session(sessions: Sequence["SessionInfo"]) -> str | None:
-            return asyncio.run_coroutine_threadsafe(questions.choose_session(sessions), loop).result()
-
-        user = User(choose_session, questions.approve, questions.ask_variable)
+        user = User(questions.approve, questions.ask_variable, send)
         return Terminal(open_agent(user), settings, questions, footer)
 
     return await TerminalChat(open_terminal).run(first_message)

@@ -177,11 +177,11 @@ class Terminal:
             self.print(Text(answer, "dim"))
         return answer == "yes"
 
-    async def choose_session(self, sessions: Sequence[SessionInfo]) -> str | None:
+    def offer_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         for session in sessions:
-            if session.problem:  # the list has only those that can be opened
+            if session.problem:  # the menu has only those that can be opened
                 self.print(Text(f"{session.id}: {session.problem}", "red"))
-        return await self.questions.choose_session(sessions)
+        self.footer.offer("/resume ")
 
     async def declare_mine(self) -> None:
         async with self.questions.lock:
