@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import check_workspace_path, is_skill, skill_name, skills_in
+from skillshelf.evals._folders import check_workspace_path, is_named, is_skill, skills_in
 from skillshelf.sources import SKILL_FILES
 
 NONE = "none"
@@ -56,7 +56,7 @@ class Baseline:
 def _find_skill(folder: str, name: str) -> str:
     """Return the folder of a skill: `folder` itself, or one in it. Raises EvalError."""
     for skill in skills_in(folder):
-        if is_skill(skill) and name in (skill_name(skill), os.path.basename(skill)):
+        if is_skill(skill) and is_named(skill, name):
             return skill
     raise EvalError(
         f"--baseline {folder}: there is no skill {name!r} in this folder", "Give the folder of its old version"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import Any
 
 from skillshelf.errors import EvalError
@@ -23,13 +25,35 @@ def skill_name(folder: str) -> str:
     base = os.path.basename(os.path.abspath(folder))
     for name in SKILL_FILES:
         try:
-            # Without O_NONBLOCK, opening a named pipe would block forever.
-            descriptor = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            with open(descriptor, "rb") as file:
-                return read(decode(file.read(MAX_FILE + 1)), base).name
+            return read(decode(read_start(os.path.join(folder, name), MAX_FILE)), base).name
         except (OSError, Unreadable):
             continue
     return base
+
+
+def is_named(folder: str, name: str) -> bool:
+    """True if the skill in a folder has this name, or the folder has."""
+    return name in (os.path.basename(os.path.abspath(folder)), skill_name(folder))
+
+
+def written_skill_name(path: str, data: bytes) -> str:
+    """Return the name of the skill whose SKILL.md a file of a workspace is; empty for any other file."""
+    if os.path.basename(path) not in SKILL_FILES:
+        return ""
+    folder = os.path.basename(os.path.dirname(path))
+    try:
+        return read(decode(data), folder).name
+    except Unreadable:
+        return folder
+
+
+def read_start(path: str, limit: int) -> bytes:
+    """Read a plain file, up to a byte more than the limit. Raises OSError."""
+    # Without O_NONBLOCK, opening a named pipe would block forever.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file")
+        return file.read(limit + 1)
 
 
 def skills_in(folder: str) -> list[str]:

@@ -10,10 +10,9 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._baseline import NONE, Baseline
 from skillshelf.evals._case import Case, code_skill_file, code_skill_name, make_code_source
 from skillshelf.evals._coverage import SkillContent, read_skill_contents
-from skillshelf.evals._folders import skill_name, skills_in
+from skillshelf.evals._folders import is_named, skills_in, written_skill_name
 from skillshelf.evals._results import Arm, CaseInfo
 from skillshelf.shelf import Shelf
-from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource
 
 
@@ -148,7 +147,7 @@ def _checks_outcome(case: Case) -> bool:
 def _remove_skill(case: Case) -> Case:
     """Return the case on a shelf without the skill under test, whether that is a folder or part of the workspace."""
     folders = tuple(_expand_folders(case.skills))
-    skills = tuple(folder for folder in folders if not _is_folder_of(folder, case.skill))
+    skills = tuple(folder for folder in folders if not is_named(folder, case.skill))
     code_skills = tuple(skill for skill in case.code_skills if code_skill_name(skill) != case.skill)
     files = _remove_skill_files(case)
     is_unchanged = skills == folders and code_skills == case.code_skills and files == case.files
@@ -171,21 +170,14 @@ def _remove_skill_files(case: Case) -> Mapping[str, bytes]:
 
 def _is_skill_file(skill: str, path: str, data: bytes) -> bool:
     """True for the SKILL.md of this skill."""
-    if os.path.basename(path) not in SKILL_FILES:
-        return False
-    folder_name = os.path.basename(os.path.dirname(path))
-    if folder_name == skill:
-        return True
-    try:
-        return read(decode(data), folder_name).name == skill
-    except Unreadable:
-        return False
+    name = written_skill_name(path, data)
+    return bool(name) and skill in (name, os.path.basename(os.path.dirname(path)))
 
 
 def _folder_under_test(case: Case) -> str:
     """Return the folder of the skill under test; empty for a code skill, and for one in the workspace."""
     for folder in _expand_folders(case.skills):
-        if _is_folder_of(folder, case.skill):
+        if is_named(folder, case.skill):
             return folder
     return ""
 
@@ -215,7 +207,3 @@ def _expand_folders(folders: Iterable[str]) -> Iterator[str]:
             yield from skills_in(folder)
         else:
             yield folder
-
-
-def _is_folder_of(folder: str, skill: str) -> bool:
-    return skill in (os.path.basename(os.path.abspath(folder)), skill_name(folder))

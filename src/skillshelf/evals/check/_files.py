@@ -1,7 +1,6 @@
 """Checks of the files that a trial leaves in its workspace, and comparisons with files stored beside the case."""
 
 import json
-import os
 import subprocess
 import sys
 from fnmatch import fnmatchcase
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
+from skillshelf.evals._folders import read_start
 from skillshelf.evals._limits import MAX_CASE_FILE, SEARCH_SECONDS
 from skillshelf.evals._text import MAX_QUOTED, find_first_difference, list_items
 from skillshelf.evals._trace import Trace
@@ -184,9 +184,7 @@ def _show_line(line: str | None) -> str:
 
 def read_stored(path: str) -> str:
     """Return the text of a file beside a case. Raises OSError, or ValueError if it is too large or not text."""
-    # Without O_NONBLOCK, opening a named pipe would block forever.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        data = file.read(MAX_CASE_FILE + 1)
+    data = read_start(path, MAX_CASE_FILE)
     if len(data) > MAX_CASE_FILE:
         raise ValueError(f"it is larger than {MAX_CASE_FILE // 1024} KiB")
     return data.decode("utf-8-sig")

@@ -6,8 +6,6 @@ dates and the like are texts.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -16,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from skillshelf.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.errors import EvalError
+from skillshelf.evals._folders import read_start
 from skillshelf.evals._limits import MAX_CASE_FILE, MAX_CASE_VALUES
 from skillshelf.evals._text import explain_expected, show_value
 from skillshelf.text import closest_names
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
 def read_bytes(path: str, max_size: int = MAX_CASE_FILE) -> bytes:
     """Read a plain file of limited size. Raises EvalError."""
     try:
-        # Without O_NONBLOCK, opening a named pipe would block forever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise EvalError("it is not a plain file", path=path)
-            data = file.read(max_size + 1)
+        data = read_start(path, max_size)
     except OSError as error:
         raise EvalError(f"it cannot be read: {error.strerror}", path=path) from None
     if len(data) > max_size:

@@ -11,7 +11,7 @@ from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
 from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in
 from skillshelf.evals.formats import _json, _python, _yaml
-from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home
+from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home, note_fault
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 
 Paths = Iterable[str | os.PathLike[str]]
@@ -46,14 +46,6 @@ class _CaseFile(NamedTuple):
         return _FORMATS.get(_extension(self.path))
 
 
-class _Reading(NamedTuple):
-    """How files are read."""
-
-    listing: CaseListing | None
-    skill_folder: str
-    """The skill that suites are about; empty if they say it themselves."""
-
-
 def find_cases(
     paths: Paths, *, skill_folder: str | os.PathLike[str] = ""
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
@@ -63,7 +55,7 @@ def find_cases(
     a skill are about the skill in `skill_folder`, if it is given. Python files are run, and code skills are imported: a
     program that passes a folder trusts it. Raises EvalError for a path that does not exist.
     """
-    return _find(paths, _Reading(None, os.fspath(skill_folder)))
+    return _find(paths, None, skill_folder)
 
 
 def list_cases(
@@ -73,7 +65,7 @@ def list_cases(
 
     In Python files, a value that is computed reads "not evaluated". Raises EvalError for a path that does not exist.
     """
-    return _find(paths, _Reading(CaseListing(), os.fspath(skill_folder)))
+    return _find(paths, CaseListing(), skill_folder)
 
 
 def find_case_files(paths: Paths) -> Iterator[str]:
@@ -112,13 +104,15 @@ def find_skill_folders(cases: Iterable[Case]) -> list[str]:
     return list(skills)
 
 
-def _find(paths: Paths, reading: _Reading) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
+def _find(
+    paths: Paths, listing: CaseListing | None, skill_folder: str | os.PathLike[str]
+) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     cases: dict[str, Case] = {}
     notes: list[Diagnostic] = []
     for file in _find_files(paths):
-        file_cases, file_notes = _read(file, reading)
-        notes += file_notes
-        for case in file_cases:
+        content = _read(file, listing, os.fspath(skill_folder))
+        notes += content.notes
+        for case in content.cases:
             first = cases.setdefault(case.id, case)
             if first is not case:
                 notes.append(_note_duplicate(case, first))
@@ -176,33 +170,26 @@ def _extension(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _read(file: _CaseFile, reading: _Reading) -> tuple[list[Case], list[Diagnostic]]:
+def _read(file: _CaseFile, listing: CaseListing | None, skill_folder: str) -> FileContent:
     try:
         if file.format is None:
             raise EvalError("it is not a case file", f"Their names end in {', '.join(_FORMATS)}", file.path)
-        return _read_as(file.format, file, reading)
+        if file.found_in != "named" and not _is_meant(file, file.format):
+            # Results and graders are often there. A YAML file without `cases:` is more likely a slip.
+            severity: Severity = "warning" if file.format is _YAML else "info"
+            return FileContent(notes=[_note_no_cases(severity, file.path)] if file.found_in == "evals" else [])
+
+        home = find_home(file.path, listing, skill_folder)
+        content = file.format.read(home)
     except EvalError as fault:
-        return [], [_note_fault(fault)]
+        return FileContent(notes=[note_fault(fault)])
 
-
-def _read_as(file_format: _Format, file: _CaseFile, reading: _Reading) -> tuple[list[Case], list[Diagnostic]]:
-    if file.found_in != "named" and not _is_meant(file, file_format):
-        if file.found_in != "evals":
-            return [], []
-        # Results and graders are often there. A YAML file without `cases:` is more likely a slip.
-        severity: Severity = "warning" if file_format is _YAML else "info"
-        return [], [_note_no_cases(severity, file.path)]
-
-    home = find_home(file.path, reading.listing, reading.skill_folder)
-    content = file_format.read(home)
-    cases = content.cases
-    notes = [*map(_note_fault, content.faults), *content.notes]
     in_evals = os.path.basename(home.base) == EVALS_FOLDER
-    if in_evals and not home.folder and _lack_skill(cases, file.found_in):
-        return [], [_note_stray(file.path), *notes]
-    if not cases and not notes:
-        notes = [_note_no_cases("warning", file.path)]
-    return cases, notes
+    if in_evals and not home.folder and _lack_skill(content.cases, file.found_in):
+        return FileContent(notes=[_note_stray(file.path), *content.notes])
+    if not content.cases and not content.notes:
+        content.notes.append(_note_no_cases("warning", file.path))
+    return content
 
 
 def _is_meant(file: _CaseFile, file_format: _Format) -> bool:
@@ -241,10 +228,6 @@ def _note_stray(path: str) -> Diagnostic:
 
 def _note_no_cases(severity: Severity, path: str) -> Diagnostic:
     return Diagnostic(severity, "no-cases", "the file has no cases and is ignored", path)
-
-
-def _note_fault(fault: EvalError) -> Diagnostic:
-    return Diagnostic("error", "case-invalid", fault.problem, fault.path, fault.line, fault.fix)
 
 
 def _note_duplicate(case: Case, first: Case) -> Diagnostic:

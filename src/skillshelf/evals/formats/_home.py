@@ -13,10 +13,12 @@ from skillshelf.evals._case import Case, CodeSkill, Edit, code_skill_name, make_
 from skillshelf.evals._folders import (
     EVALS_FOLDER,
     check_workspace_path,
+    is_named,
     is_skill,
     resolve_inside,
     skill_name,
     skills_in,
+    written_skill_name,
 )
 from skillshelf.evals._limits import MAX_WORKSPACE
 from skillshelf.evals._text import list_items
@@ -24,8 +26,7 @@ from skillshelf.evals.check import Check
 from skillshelf.evals.formats._document import read_bytes
 from skillshelf.files import open_below, walk
 from skillshelf.shelf import Shelf
-from skillshelf.skillmd import Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS, DirectorySource, Source
+from skillshelf.sources import SKIPPED_FOLDERS, DirectorySource, Source
 from skillshelf.text import closest_names
 
 
@@ -33,7 +34,7 @@ from skillshelf.text import closest_names
 class CaseShelf:
     """The skills of a case. It may mention others, which come to be during a trial."""
 
-    references: Mapping[str, tuple[str, ...] | None]
+    references: SkillReferences
     """The references of each skill; None for a skill that the case writes itself."""
     case: Case
 
@@ -61,27 +62,6 @@ class CaseShelf:
 
 
 SkillReferences = Mapping[str, tuple[str, ...] | None]
-
-
-@dataclass(slots=True)
-class ShelfReader:
-    """Reads the shelves of cases. A folder of skills is read once, however many cases use it."""
-
-    _folders: dict[str, SkillReferences] = field(default_factory=dict)
-
-    def read_shelf(self, case: Case) -> CaseShelf | None:
-        """Return the shelf of a case; None if a function in its script decides what comes to be on it."""
-        if any(callable(step) for step in case.script or ()):
-            return None
-        references: dict[str, tuple[str, ...] | None] = {}
-        for folder in case.skills:
-            if folder not in self._folders:
-                self._folders[folder] = _read_folder(folder)
-            references |= self._folders[folder]
-        if case.code_skills:
-            references |= _read_source(make_code_source(case.code_skills))
-        references |= _find_written_skills(case)
-        return CaseShelf(references, case)
 
 
 def _texts_of(case: Case) -> Iterator[str]:
@@ -114,15 +94,8 @@ def _find_written_skills(case: Case) -> SkillReferences:
         if isinstance(turn, Edit) and turn.text is not None:
             files[turn.path] = turn.text.encode("utf-8", "surrogatepass")
 
-    names = []
-    for path, data in files.items():
-        if os.path.basename(path) in SKILL_FILES:
-            folder = os.path.basename(os.path.dirname(path))
-            try:
-                names.append(read(decode(data), folder).name)
-            except Unreadable:
-                names.append(folder)
-    return dict.fromkeys(names)
+    names = [written_skill_name(path, data) for path, data in files.items()]
+    return dict.fromkeys(name for name in names if name)
 
 
 def _suggest(name: str, known: Mapping[str, Any] | tuple[str, ...], subject: str) -> str:
@@ -145,10 +118,16 @@ class FileContent:
     """The cases of a file, and what is to be said about the rest of it."""
 
     cases: list[Case] = field(default_factory=list)
-    faults: list[EvalError] = field(default_factory=list)
-    """Why the other cases cannot be used."""
     notes: list[Diagnostic] = field(default_factory=list)
-    """How the cases were understood, if their author may have meant more."""
+    """Why other cases cannot be used, and how these were understood if their author may have meant more."""
+
+    def add_fault(self, fault: EvalError, path: str, line: int) -> None:
+        """Note why a case cannot be used, at this place unless the fault knows its line."""
+        self.notes.append(note_fault(fault if fault.line else EvalError(fault.problem, fault.fix, path, line)))
+
+
+def note_fault(fault: EvalError) -> Diagnostic:
+    return Diagnostic("error", "case-invalid", fault.problem, fault.path, fault.line, fault.fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +140,8 @@ class Home:
     folder: str = ""
     """The folder of the skill."""
     listing: CaseListing | None = None
-    shelves: ShelfReader = field(default_factory=ShelfReader)
+    folders: dict[str, SkillReferences] = field(default_factory=dict)
+    """The skills in each folder that a case names. It is read once, however many cases use it."""
     is_apart: bool = False
     """True if the file is not in the folder of the skill."""
 
@@ -177,9 +157,17 @@ class Home:
 
     def read_shelf(self, case: Case) -> CaseShelf | None:
         """Return the shelf of a case; None if it cannot be known without running something."""
-        if self.listing and case.code_skills:
+        if (self.listing and case.code_skills) or any(callable(step) for step in case.script or ()):
             return None
-        return self.shelves.read_shelf(case)
+        references: dict[str, tuple[str, ...] | None] = {}
+        for folder in case.skills:
+            if folder not in self.folders:
+                self.folders[folder] = _read_folder(folder)
+            references |= self.folders[folder]
+        if case.code_skills:
+            references |= _read_source(make_code_source(case.code_skills))
+        references |= _find_written_skills(case)
+        return CaseShelf(references, case)
 
     @property
     def base(self) -> str:
@@ -242,11 +230,6 @@ def find_skill_folder(name_or_path: str, places: Iterable[str]) -> str:
     raise EvalError(f"there is no skill {name_or_path!r:.80}", fix)
 
 
-def is_named(folder: str, name: str) -> bool:
-    """True if the skill in a folder has this name, or the folder has."""
-    return name in (os.path.basename(os.path.abspath(folder)), skill_name(folder))
-
-
 def resolve_skill_folders(paths: Sequence[str], home: Home) -> tuple[str, ...]:
     """Return the folders of skills that cases name, relative to their file. Raises EvalError."""
     folders = tuple(os.path.normpath(os.path.join(home.base, path)) for path in paths)
@@ -274,16 +257,11 @@ def find_only_skill(skills: Sequence[str], code_skills: Sequence[CodeSkill]) -> 
     return ""
 
 
-def copy_files(home: Home, source: str, target: str) -> dict[str, bytes]:
-    """Read `source`, a file or folder beside the cases, and return its files by their paths in the workspace.
-
-    Links in a folder are left out. Raises EvalError.
-    """
-    return copy_from(home.root, home.base, source, target)
-
-
 def copy_from(root: str, base: str, source: str, target: str) -> dict[str, bytes]:
-    """Read a file or folder by its path from `base`, which may not leave `root`, as `copy_files` does."""
+    """Read `source`, a file or folder below `root`, and return its files by their paths in the workspace.
+
+    Its path is relative to `base`. Links in a folder are left out. Raises EvalError.
+    """
     path = resolve_inside(root, base, source)
     if not os.path.exists(path):
         raise EvalError(f"there is no file {source!r:.80}", f"Paths in `from:` are relative to {base}")

@@ -24,11 +24,11 @@ from pydantic import ValidationError
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Message, digest_text
-from skillshelf.evals._folders import EVALS_FOLDER, check_workspace_path, is_skill, skill_name
+from skillshelf.evals._folders import EVALS_FOLDER, check_workspace_path, is_named, is_skill, skill_name
 from skillshelf.evals._text import explain_expected, list_items, show_value
 from skillshelf.evals.check import Check, command_run, file_exists, judge, reference_loaded, skill_loaded, trigger
 from skillshelf.evals.formats._document import read_text
-from skillshelf.evals.formats._home import FileContent, Home, check_size, copy_from, find_skills_below, is_named
+from skillshelf.evals.formats._home import FileContent, Home, check_size, copy_from, find_skills_below
 from skillshelf.evals.formats._json_values import (
     SENTENCE_LISTS,
     EntryValues,
@@ -336,9 +336,9 @@ def read_json(home: Home) -> FileContent:
             reader = EntryReader(_read_entry(entry, number), line, file)
             content.cases.append(reader.read_case())
         except EvalError as fault:
-            content.faults.append(EvalError(fault.problem, fault.fix, home.path, line))
+            content.add_fault(fault, home.path, line)
 
-    content.notes = unchecked.make_notes(home.path)
+    content.notes += unchecked.make_notes(home.path)
     return content
 
 

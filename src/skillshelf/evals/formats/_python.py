@@ -48,16 +48,14 @@ def read_python(home: Home) -> FileContent:
         home.listing.checks |= _find_registered_checks(tree)
         return FileContent(_outline_cases(tree, home))
 
-    cases = []
-    faults = []
+    content = FileContent()
     for number, item in enumerate(_run_module(source, home.path), 1):
         line = _find_line(tree, item)
         try:
-            cases.append(_complete_case(item, number, home, line))
+            content.cases.append(_complete_case(item, number, home, line))
         except EvalError as fault:
-            faults.append(EvalError(fault.problem, fault.fix, home.path, line))
-
-    return FileContent(cases, faults)
+            content.add_fault(fault, home.path, line)
+    return content
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:

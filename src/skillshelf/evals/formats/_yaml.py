@@ -52,7 +52,7 @@ from skillshelf.evals.formats._home import (
     FileContent,
     Home,
     check_size,
-    copy_files,
+    copy_from,
     find_only_skill,
     resolve_skill_folders,
 )
@@ -102,14 +102,6 @@ class CaseValues(SharedValues):
     checks: list[Any] = Field(default_factory=list)
 
 
-class _FaultyChecks(Exception):
-    """Several checks of a case are faulty. They are reported together, so that the author fixes them at once."""
-
-    def __init__(self, faults: list[EvalError]) -> None:
-        super().__init__(*faults)
-        self.faults = faults
-
-
 def read_yaml(home: Home) -> FileContent:
     """Return the cases of a file, and the faults in those that cannot be read.
 
@@ -129,17 +121,15 @@ def read_yaml(home: Home) -> FileContent:
     shared = file.values.model_copy(
         update={"skills": _read_skills(file, home), "code_skills": _read_code_skills(file, home)}
     )
-    cases = []
-    faults = []
+    content = FileContent()
     for item, line in file.items("cases"):
         try:
-            cases.append(_read_case(item, line, shared, home))
-        except _FaultyChecks as faulty:
-            faults += faulty.faults
+            case = _read_case(item, line, shared, home, content)
         except EvalError as fault:
-            faults.append(_with_line(fault, home.path, line))
-
-    return FileContent(cases, faults)
+            content.add_fault(fault, home.path, line)
+        else:
+            content.cases += [case] if case else []
+    return content
 
 
 def holds_cases(path: str, *, anywhere: bool) -> bool:
@@ -152,7 +142,8 @@ def holds_cases(path: str, *, anywhere: bool) -> bool:
     return isinstance(value, YamlList) or (isinstance(value, YamlMapping) and "cases" in value)
 
 
-def _read_case(item: Any, line: int, shared: SharedValues, home: Home) -> Case:
+def _read_case(item: Any, line: int, shared: SharedValues, home: Home, content: FileContent) -> Case | None:
+    """Return a case; None if checks of it are faulty, which are added to the content one by one."""
     entry = read_entry(CaseValues, item, home.path, line, "the case")
     values = entry.values
     if not values.name.strip():
@@ -176,7 +167,8 @@ def _read_case(item: Any, line: int, shared: SharedValues, home: Home) -> Case:
         location=f"{home.path}:{line}",
         model=values.model or shared.model,
     )
-    return replace(case, checks=_read_checks(entry, home, case))
+    checks = _read_checks(entry, home, case, content)
+    return None if checks is None else replace(case, checks=checks)
 
 
 def _read_skills(entry: YamlEntry[Any], home: Home) -> tuple[str, ...]:
@@ -251,7 +243,7 @@ def _read_files(entry: YamlEntry[CaseValues], home: Home) -> Mapping[str, bytes]
         try:
             match value:
                 case {"from": str(source), **rest} if not rest:
-                    files |= copy_files(home, source, path)
+                    files |= copy_from(home.root, home.base, source, path)
                 case _:
                     files[check_workspace_path(path)] = _check_text(value).encode("utf-8", "surrogatepass")
         except EvalError as fault:
@@ -294,7 +286,9 @@ def _read_step(value: Any) -> str | ScriptedCall | Fail:
     raise EvalError(f"{show_value(value)} is not a step of a script", _HOW_TO_WRITE_A_STEP)
 
 
-def _read_checks(entry: YamlEntry[CaseValues], home: Home, case: Case) -> tuple[Check, ...]:
+def _read_checks(
+    entry: YamlEntry[CaseValues], home: Home, case: Case, content: FileContent
+) -> tuple[Check, ...] | None:
     try:
         checks = list(trigger(case.skill, case.should_trigger))
     except EvalError as fault:
@@ -307,7 +301,7 @@ def _read_checks(entry: YamlEntry[CaseValues], home: Home, case: Case) -> tuple[
         except EvalError as fault:
             raise entry.fault("skill", fault.problem, fault.fix) from None
 
-    faults = []
+    is_faulty = False
     for item, line in entry.items("checks"):
         try:
             check = _read_check(item, home, case.skill)
@@ -315,10 +309,11 @@ def _read_checks(entry: YamlEntry[CaseValues], home: Home, case: Case) -> tuple[
                 shelf.check_subject(check)
             checks.append(check)
         except EvalError as fault:
-            faults.append(_with_line(fault, entry.path, line))
+            content.add_fault(fault, entry.path, line)  # all of them, so that the author corrects them at once
+            is_faulty = True
 
-    if faults:
-        raise _FaultyChecks(faults)
+    if is_faulty:
+        return None
     if not checks:
         raise entry.fault("checks", "the case checks nothing", "Write `checks:`, or `should_trigger:`")
     return tuple(checks)
