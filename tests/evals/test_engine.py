@@ -306,16 +306,16 @@ def store(tmp_path: Path) -> Iterator[RunStore]:
 
 def test_the_first_stored_response_stays(store: RunStore) -> None:
     """If two processes paid for one call, both use the first one's response."""
-    store.add_response("call", "first")
-    store.add_response("call", "second")
+    store.add("responses", "call", "first")
+    store.add("responses", "call", "second")
     other = store.for_run("other")
-    assert (store.find_response("call"), store.find_response("no"), other.find_response("call")) == (
+    assert (store.find("responses", "call"), store.find("responses", "no"), other.find("responses", "call")) == (
         "first",
         None,
         None,
     )
     store.forget()
-    assert store.find_response("call") is None
+    assert store.find("responses", "call") is None
 
 
 def test_a_judge_is_paid_once(tmp_path: Path) -> None:

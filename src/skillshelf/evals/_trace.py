@@ -71,6 +71,16 @@ class CommandRun:
     error: str = ""
     """Why the command could not be started; empty if it was."""
 
+    @property
+    def ending(self) -> str:
+        if self.error:
+            return f"could not be started: {self.error}"
+        if self.timed_out:
+            return f"was stopped after {self.timeout:g} s"
+        if self.too_long:
+            return "was stopped because it printed too much"
+        return f"ended with exit code {self.exit_code}"
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

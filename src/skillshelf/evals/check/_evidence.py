@@ -113,18 +113,9 @@ def _describe_commands(runs: Sequence[CommandRun]) -> str:
         output = "\n".join(text for text in (run.stdout, run.stderr) if text)
         # On one line, and yet the same command: a line break in it is written out.
         command = run.command.strip().replace("\n", " ⏎ ")
-        section.add(f"- {_name(command)} {_describe_command_end(run)}", output)
+        ending = run.ending if run.error else f"{run.ending} and printed"
+        section.add(f"- {_name(command)} {_name(ending)}", output)
     return section.render()
-
-
-def _describe_command_end(run: CommandRun) -> str:
-    if run.error:
-        return "could not be started"
-    if run.timed_out:
-        return f"was stopped after {run.timeout:g} seconds and had printed"
-    if run.too_long:
-        return "was stopped because it printed too much, such as"
-    return f"ended with exit code {run.exit_code} and printed"
 
 
 def _describe_steps(events: Sequence[Event]) -> str:

@@ -37,6 +37,7 @@ from skillshelf.evals._case import (
 )
 from skillshelf.evals._folders import EVALS_FOLDER, skills_in
 from skillshelf.evals.check import find_commands, run
+from skillshelf.evals.formats import read_step
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import class_key
 
@@ -59,11 +60,7 @@ class Packer:
 
         Raises TypeError for a case that cannot leave the process: with a function in its script, or a skill object.
         """
-        plain = {
-            **self._plain_values(case),
-            "code_skills": [self._pack_code_skill(skill) for skill in case.code_skills],
-            "script": None if case.script is None else [_step_as_json(step) for step in case.script],
-        }
+        plain = self._plain_values(case, self._pack_code_skill, _refuse_function)
         return self._add_blob(json.dumps(plain, sort_keys=True).encode())
 
     def digest(self, case: Case) -> str:
@@ -71,15 +68,13 @@ class Packer:
 
         If a part of it cannot be known, the digest is new each time.
         """
-        plain = {
-            **self._plain_values(case),
-            "code_skills": [version_of(skill) for skill in case.code_skills],
-            "script": None if case.script is None else [_step_as_json(step, _version_of_step) for step in case.script],
-            "written": _digest_file_of(case),
-        }
+        plain = {**self._plain_values(case, version_of, _version_of_step), "written": _digest_file_of(case)}
         return _digest(json.dumps(plain, sort_keys=True, default=repr).encode())
 
-    def _plain_values(self, case: Case) -> dict[str, Any]:
+    def _plain_values(
+        self, case: Case, convert_skill: Callable[[CodeSkill], Any], convert_function: Callable[[Any], Any]
+    ) -> dict[str, Any]:
+        script = None if case.script is None else [_step_as_json(step, convert_function) for step in case.script]
         return {
             "name": case.name,
             "skill": case.skill,
@@ -90,6 +85,8 @@ class Packer:
             "policy": case.policy,
             "model": case.model,
             "commands": find_commands(case.checks),
+            "code_skills": [convert_skill(skill) for skill in case.code_skills],
+            "script": script,
         }
 
     def _pack_code_skill(self, skill: CodeSkill) -> list[str]:
@@ -123,7 +120,7 @@ class Unpacker:
         plain = json.loads(get_blob(digest))
         script = None
         if plain["script"] is not None:
-            script = tuple(_step_from_json(step) for step in plain["script"])
+            script = tuple(map(read_step, plain["script"]))
         return Case(
             name=plain["name"],
             turns=tuple(_turn_from_json(turn) for turn in plain["turns"]),
@@ -203,7 +200,7 @@ def _refuse_function(step: Any) -> Any:
     raise TypeError(f"a step that is a function stays in its process: {step!r:.80}")
 
 
-def _step_as_json(step: Any, convert_function: Callable[[Any], Any] = _refuse_function) -> Any:
+def _step_as_json(step: Any, convert_function: Callable[[Any], Any]) -> Any:
     match step:
         case str():
             return step
@@ -214,16 +211,6 @@ def _step_as_json(step: Any, convert_function: Callable[[Any], Any] = _refuse_fu
         case Fail(error=error, after=after):
             return {"fail": str(error), "after": after}
     return convert_function(step)
-
-
-def _step_from_json(plain: Any) -> Any:
-    if isinstance(plain, str):
-        return plain
-    if isinstance(plain, list):
-        return [_step_from_json(part) for part in plain]
-    if "fail" in plain:
-        return Fail(ConnectionError(plain["fail"]), plain["after"])
-    return ScriptedCall(plain["tool"], plain["arguments"])
 
 
 def version_of(skill: CodeSkill) -> str:

@@ -68,13 +68,13 @@ class CachedModel(WrapperModel):
 
     async def _find_or_ask(self, ask: Ask, call: ModelCall) -> ModelResponse:
         name = self.name_call(call)
-        stored = await asyncio.to_thread(self._store.find_response, name)
+        stored = await asyncio.to_thread(self._store.find, "responses", name)
         if stored is None:
             response = await self._guard.call(self.model_id, ask)
             if self.is_worth_storing(response):
                 plain = ModelMessagesTypeAdapter.dump_python([response], mode="json")
                 text = json.dumps(hide_folders_in(plain))
-                await asyncio.to_thread(self._store.add_response, name, text)
+                await asyncio.to_thread(self._store.add, "responses", name, text)
             return response
 
         # The resumed trial has a workspace of another name, and the model may have used the old one.

@@ -203,7 +203,7 @@ class Runner:
         """Run a trial, unless an earlier start of the run has finished it. Free trials are not kept."""
         if self._options.is_free(trial.case):
             return await self._run_trial(trial, recording)
-        found = await asyncio.to_thread(self._store.find_trace, trial.id)
+        found = await asyncio.to_thread(self._store.find, "traces", trial.id)
         if found is not None:
             trace = trace_from_json(json.loads(found))
             self._guard.add_usage(trace.usage)
@@ -213,7 +213,7 @@ class Runner:
         trace = await self._run_trial(trial, recording)
         if not trace.error:
             text = json.dumps(trace.as_json())
-            await asyncio.to_thread(self._store.add_trace, trial.id, text)
+            await asyncio.to_thread(self._store.add, "traces", trial.id, text)
         return trace
 
     async def _run_trial(self, trial: Trial, recording: TrialRecording | None) -> Trace:
@@ -227,7 +227,7 @@ class Runner:
         from skillshelf.evals.engine._queue import Task, cancel_tasks, run_tasks, start_node
 
         for digest, data in self._packed.packer.blobs.items():
-            await asyncio.to_thread(self._store.add_blob, digest, data)
+            await asyncio.to_thread(self._store.add, "blobs", digest, data)
         url = self._options.server
         node = start_node(url, self._notify, listens=self._options.parallel > 0)
         try:

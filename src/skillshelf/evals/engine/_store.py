@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from skillshelf.errors import MissingExtraError, RunStoppedError
 
@@ -26,6 +26,7 @@ _CONNECT_TIMEOUT = 10
 _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _SERVER_KEEPALIVES = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
 _SCHEMA = "skillshelf_evals"
+Table = Literal["responses", "traces", "blobs"]
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS {}responses (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
     "CREATE TABLE IF NOT EXISTS {}traces (run TEXT, name TEXT, value TEXT, PRIMARY KEY (run, name))",
@@ -199,46 +200,30 @@ class RunStore:
         """Return the store of another run in the same database."""
         return RunStore(run, self._database)
 
-    def add_response(self, name: str, value: str) -> None:
-        self._add("responses", name, value)
+    def add(self, table: Table, name: str, value: str | bytes) -> None:
+        statement = f"INSERT INTO {{}}{table} VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        self._database.execute(statement, self._run, name, value)
 
-    def find_response(self, name: str) -> str | None:
-        found: str | None = self._find("responses", name)
-        return found
-
-    def add_trace(self, trial: str, value: str) -> None:
-        self._add("traces", trial, value)
-
-    def find_trace(self, trial: str) -> str | None:
-        found: str | None = self._find("traces", trial)
-        return found
-
-    def add_blob(self, digest: str, data: bytes) -> None:
-        self._add("blobs", digest, data)
+    def find(self, table: Table, name: str) -> Any:
+        """Return a record, or None if there is none of this name."""
+        statement = f"SELECT value FROM {{}}{table} WHERE run = ? AND name = ?"
+        rows = self._database.execute(statement, self._run, name)
+        return rows[0][0] if rows else None
 
     def get_blob(self, digest: str) -> bytes:
         """Return a blob. Raises KeyError."""
-        found = self._find("blobs", digest)
+        found = self.find("blobs", digest)
         if found is None:
             raise KeyError(digest)
         return bytes(found)
 
     def forget(self) -> None:
         """Remove everything of this run. It is over, and its report is written."""
-        for table in ("responses", "traces", "blobs"):
+        for table in get_args(Table):
             self._database.execute(f"DELETE FROM {{}}{table} WHERE run = ?", self._run)
 
     def close(self) -> None:
         self._database.close()
-
-    def _add(self, table: str, name: str, value: str | bytes) -> None:
-        statement = f"INSERT INTO {{}}{table} VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-        self._database.execute(statement, self._run, name, value)
-
-    def _find(self, table: str, name: str) -> Any:
-        statement = f"SELECT value FROM {{}}{table} WHERE run = ? AND name = ?"
-        rows = self._database.execute(statement, self._run, name)
-        return rows[0][0] if rows else None
 
 
 def open_file_store(path: str, run: str) -> RunStore:

@@ -9,6 +9,7 @@ from skillshelf.evals.formats._find import (
     list_cases,
 )
 from skillshelf.evals.formats._home import find_skill_folder
+from skillshelf.evals.formats._yaml import read_step
 
 __all__ = [
     "DocumentModel",
@@ -19,4 +20,5 @@ __all__ = [
     "find_skill_folders",
     "list_cases",
     "read_list",
+    "read_step",
 ]

@@ -258,17 +258,21 @@ def _read_script(entry: YamlEntry[CaseValues]) -> tuple[Any, ...] | None:
     steps: list[Any] = []
     for item, line in entry.items("script"):
         try:
-            if isinstance(item, list):  # several things that the model says at once
-                steps.append([_read_step(part) for part in item])
-            else:
-                steps.append(_read_step(item))
+            steps.append(read_step(item))
         except EvalError as fault:
             raise _with_line(fault, entry.path, line) from None
 
     return tuple(steps)
 
 
-def _read_step(value: Any) -> str | ScriptedCall | Fail:
+def read_step(value: Any) -> str | ScriptedCall | Fail | list[Any]:
+    """Return a step of a script; a list is what the model says at once. Raises EvalError."""
+    if isinstance(value, list):
+        return [_read_part(part) for part in value]
+    return _read_part(value)
+
+
+def _read_part(value: Any) -> str | ScriptedCall | Fail:
     from skillshelf.agent import (  # they come with the model's libraries, which other cases do not need
         Fail,
         ScriptedCall,

@@ -179,21 +179,13 @@ def _describe_files(trace: Trace) -> Iterator[Step]:
 
 def _describe_command(run: CommandRun) -> Step:
     """Return a command of a check. Which exit code is right is the check's to say, so none is marked as bad."""
-    if run.error:
-        ending = f"could not be started: {run.error}"
-    elif run.timed_out:
-        ending = f"was stopped after {run.timeout:g} s"
-    elif run.too_long:
-        ending = "was stopped because it printed too much"
-    else:
-        ending = f"ended with exit code {run.exit_code}"
-
     outputs = [run.stdout, f"standard error:\n{run.stderr}" if run.stderr else ""]
     if run.cut:
         outputs.append(f"({run.cut:,} characters before that were not kept)")
     is_bad = bool(run.error) or run.timed_out or run.too_long
-    title = f"A command of a check {ending}"
-    return Step("command", title, run.command, "\n".join(filter(None, outputs)), ok=not is_bad)
+    return Step(
+        "command", f"A command of a check {run.ending}", run.command, "\n".join(filter(None, outputs)), ok=not is_bad
+    )
 
 
 def _show_content(state: FileState) -> str:

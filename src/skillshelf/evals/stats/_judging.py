@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._rates import CONFIDENCE, Rate, clustered_rate
+from skillshelf.evals.stats._rates import CONFIDENCE, Rate, rate_by_case
 
 _ANYTHING = Interval(0.0, 1.0)
 
@@ -56,21 +55,21 @@ def measure_judge(verdicts: Iterable[JudgeVerdict]) -> JudgeQuality:
     labelled_false = [(verdict.case, not verdict.said) for verdict in labelled if not verdict.label]
     said_true = [(verdict.case, verdict.said) for verdict in all_verdicts]
 
-    sensitivity = _rate_by_case(labelled_true)
-    specificity = _rate_by_case(labelled_false)
+    sensitivity = rate_by_case(labelled_true)
+    specificity = rate_by_case(labelled_false)
     # Three intervals that all hold at once: each gets a third of the risk (Bonferroni).
     shared = 1 - (1 - CONFIDENCE) / 3
     return JudgeQuality(
-        agreement=_rate_by_case(agreement),
+        agreement=rate_by_case(agreement),
         kappa=cohen_kappa(labelled),
         sensitivity=sensitivity,
         specificity=specificity,
-        said=_rate_by_case(said_true),
-        corrected=_correct(_rate_by_case(said_true).value, sensitivity.value, specificity.value),
+        said=rate_by_case(said_true),
+        corrected=_correct(rate_by_case(said_true).value, sensitivity.value, specificity.value),
         corrected_interval=_bound_corrected(
-            _rate_by_case(said_true, shared).interval or _ANYTHING,
-            _rate_by_case(labelled_true, shared).interval or _ANYTHING,
-            _rate_by_case(labelled_false, shared).interval or _ANYTHING,
+            rate_by_case(said_true, shared).interval or _ANYTHING,
+            rate_by_case(labelled_true, shared).interval or _ANYTHING,
+            rate_by_case(labelled_false, shared).interval or _ANYTHING,
         ),
     )
 
@@ -90,15 +89,6 @@ def cohen_kappa(labelled: Iterable[JudgeVerdict]) -> float | None:
     if by_chance == 1:
         return None
     return (observed - by_chance) / (1 - by_chance)
-
-
-def _rate_by_case(results: Iterable[tuple[str, bool]], confidence: float = CONFIDENCE) -> Rate:
-    totals: dict[str, int] = defaultdict(int)
-    passed: dict[str, int] = defaultdict(int)
-    for case, is_right in results:
-        totals[case] += 1
-        passed[case] += is_right
-    return clustered_rate([(passed[case], total) for case, total in totals.items()], confidence)
 
 
 def _correct(said: float | None, sensitivity: float | None, specificity: float | None) -> float | None:

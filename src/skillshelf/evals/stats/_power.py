@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from statistics import NormalDist, fmean, variance
@@ -93,22 +94,10 @@ def _needed_repeats(pairs: Sequence[Pair], value: float, level: float) -> int | 
     def is_enough(repeats: int) -> bool:
         return _cases_for(value, between_cases + noise / repeats, level) <= len(pairs)
 
-    fewest = max(totals) + 1
     most = (MAX_MORE_RUNS + sum(totals)) // (2 * len(pairs))
-    return _find_first(is_enough, fewest, most)
-
-
-def _find_first(is_enough: Callable[[int], bool], fewest: int, most: int) -> int | None:
-    """Return the first number that is enough, if every higher one is, too; None if there is none up to `most`."""
-    if fewest > most or not is_enough(most):
-        return None
-    while fewest < most:
-        middle = (fewest + most) // 2
-        if is_enough(middle):
-            most = middle
-        else:
-            fewest = middle + 1
-    return fewest
+    possible = range(max(totals) + 1, most + 1)
+    index = bisect_left(possible, True, key=is_enough)  # any more than enough are enough, too
+    return possible[index] if index < len(possible) else None
 
 
 def _cases_for(value: float, spread: float, level: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from math import pi, sqrt, tan
@@ -72,6 +72,16 @@ def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDE
     passed = sum(case_passed for case_passed, _ in tried)
     total = sum(case_total for _, case_total in tried)
     return Rate(passed, total, bound_mean(observations, confidence))
+
+
+def rate_by_case(results: Iterable[tuple[str, bool]], confidence: float = CONFIDENCE) -> Rate:
+    """Return the rate of results, each with its case, which is the unit of the interval."""
+    totals: dict[str, int] = defaultdict(int)
+    passed: dict[str, int] = defaultdict(int)
+    for case, is_right in results:
+        totals[case] += 1
+        passed[case] += is_right
+    return clustered_rate([(passed[case], total) for case, total in totals.items()], confidence)
 
 
 def flaky_share(cases: Iterable[tuple[int, int]]) -> Rate | None:

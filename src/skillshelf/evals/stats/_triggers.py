@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._rates import Rate, clustered_rate
+from skillshelf.evals.stats._rates import Rate, rate_by_case
 
 NONE = ""
 """The column of trials that loaded nothing."""
@@ -108,31 +108,27 @@ def score_triggers(skill: str, trials: Sequence[TriggerTrial]) -> TriggerScore:
     query that another skill should leave alone says nothing about this one. F1 is 2J / (1 + J), rising in the Jaccard
     share J = TP / (TP + FP + FN), so its interval is that of J carried through (van Rijsbergen 1979, ch. 7).
     """
-    precision: dict[str, list[bool]] = defaultdict(list)
-    recall: dict[str, list[bool]] = defaultdict(list)
-    jaccard: dict[str, list[bool]] = defaultdict(list)
+    precision: list[tuple[str, bool]] = []
+    recall: list[tuple[str, bool]] = []
+    jaccard: list[tuple[str, bool]] = []
     for trial in trials:
         if not trial.should and trial.skill != skill:
             continue
         should_load = trial.should and trial.skill == skill
         did_load = skill in trial.loaded
         if did_load:
-            precision[trial.case].append(should_load)
+            precision.append((trial.case, should_load))
         if should_load:
-            recall[trial.case].append(did_load)
+            recall.append((trial.case, did_load))
         if should_load or did_load:
-            jaccard[trial.case].append(should_load and did_load)
+            jaccard.append((trial.case, should_load and did_load))
 
-    share = _rate_by_case(jaccard)
+    share = rate_by_case(jaccard)
     f1 = None if share.value is None else _f1_of(share.value)
     f1_interval = None
     if share.interval:
         f1_interval = Interval(_f1_of(share.interval.low), _f1_of(share.interval.high))
-    return TriggerScore(skill, _rate_by_case(precision), _rate_by_case(recall), f1, f1_interval)
-
-
-def _rate_by_case(cases: Mapping[str, Sequence[bool]]) -> Rate:
-    return clustered_rate([(sum(hits), len(hits)) for hits in cases.values()])
+    return TriggerScore(skill, rate_by_case(precision), rate_by_case(recall), f1, f1_interval)
 
 
 def _f1_of(jaccard: float) -> float:
