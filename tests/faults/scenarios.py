@@ -16,7 +16,7 @@ from skillshelf import Catalog, DirectorySource, Shelf, SkillError
 from skillshelf.choices import load_choices, save_choice
 from skillshelf.cli import main
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
-from skillshelf.files import ABSENT, hash_content, replace_below
+from skillshelf.files import ABSENT, hash_content, remove_stale_scratch, replace_below
 from skillshelf.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource, begin_hold
 
@@ -300,6 +300,7 @@ class Creation:
         folder = self._folder(place)
         texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
         self.check_files(place, texts)
+        _check_cleanup(place / "work")
 
     def check_files(self, place: Path, texts: Mapping[str, str]) -> None:
         """Check the files that were created, by their path below the new folder."""
@@ -371,6 +372,7 @@ class EditFile:
         assert (work / "src/main.py").read_bytes() in (self.OLD, self.NEW)
         if (work / "docs/a/new.md").exists():
             assert (work / "docs/a/new.md").read_bytes() == self.NEW
+        _check_cleanup(work)
 
 
 class WriteChoices:
@@ -531,6 +533,13 @@ def _trusted(place: Path) -> TrustedSource:
     source = TrustedSource(DirectorySource(place / "work", "project", cache=False), Trust.open())
     source.refresh()
     return source
+
+
+def _check_cleanup(work: Path) -> None:
+    """Check that the start of a chat leaves nothing of a killed process in the workspace, and no note about it."""
+    remove_stale_scratch(str(work))
+    assert list(work.rglob(".skillshelf-*")) == []
+    assert list(Path(os.environ["XDG_STATE_HOME"]).rglob(".skillshelf-*")) == []
 
 
 def _names(source: TrustedSource) -> set[str]:

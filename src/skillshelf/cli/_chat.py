@@ -15,6 +15,7 @@ from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.files import remove_stale_scratch
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
@@ -154,6 +155,7 @@ def _open_agent(
     from skillshelf.trust import Trust
 
     problems: list[str] = []
+    remove_stale_scratch(workspace.root)
     servers = _choose_servers(args, workspace, problems)
     model = resolve(settings)
     rules = RuleBook(workspace.root, folder=workspace.folder)

@@ -45,6 +45,7 @@ from skillshelf.files._names import (
 from skillshelf.files._walk import TreeEntry, list_folder, mounts_below, walk
 
 if TYPE_CHECKING:
+    from skillshelf.files._create import create_folder
     from skillshelf.files._replace import (
         ABSENT,
         FileChanged,
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
         replace_below,
         set_mode_below,
     )
-    from skillshelf.files._write import create_folder, replace_file, sync_folder, write_all, write_new
+    from skillshelf.files._scratch import remove_stale_scratch
+    from skillshelf.files._write import replace_file, sync_folder, write_all, write_new
 
 __all__ = [
     "ABSENT",
@@ -99,6 +101,7 @@ __all__ = [
     "read_version",
     "remove_below",
     "remove_folder_below",
+    "remove_stale_scratch",
     "replace_below",
     "replace_file",
     "set_mode_below",
@@ -117,6 +120,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
+        "_create": ["create_folder"],
         "_replace": [
             "ABSENT",
             "FileChanged",
@@ -129,6 +133,7 @@ __getattr__ = export_lazily(
             "replace_below",
             "set_mode_below",
         ],
-        "_write": ["create_folder", "replace_file", "sync_folder", "write_all", "write_new"],
+        "_scratch": ["remove_stale_scratch"],
+        "_write": ["replace_file", "sync_folder", "write_all", "write_new"],
     },
 )

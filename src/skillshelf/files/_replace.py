@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from skillshelf.files._gate import (
     open_plain,
     read_up_to,
 )
+from skillshelf.files._scratch import name_scratch, noting_scratch
 from skillshelf.files._write import NEW_FILE, write_all
 
 ABSENT = ""
@@ -74,8 +74,8 @@ def replace_below(
     Raises FileChanged if it is another version, NotPlainFile if the path leads through or to something that is not a
     plain file, or OSError. Nothing is left behind then: no scratch file, and none of the folders made.
     """
-    with _open_parent(root, parts[:-1]) as (folder, device):
-        scratch = f".skillshelf-{secrets.token_hex(8)}"
+    scratch = name_scratch()
+    with _open_parent(root, parts[:-1]) as (folder, device), noting_scratch(root, [*parts[:-1], scratch]):
         fd = system.open(scratch, NEW_FILE, 0o666, dir_fd=folder)
         try:
             try:
