@@ -593,6 +593,8 @@ def test_a_damaged_copy_is_not_served(agent: Agent, tmp_path: Path, write: Write
     for looking in (agent, Agent(tmp_path)):
         assert looking.load("pdf") == "Fill it.\n"
     write("pdf", "Fills forms.", "Changed.\n")
+    assert Agent(tmp_path).load("pdf") == "Fill it.\n"
+    (copy.parents[1] / "SKILL.md").write_text("---\nname: pdf\ndescription: d\n---\nEvil.\n")
     other = Agent(tmp_path)
     assert (list(other.shelf.catalog), other.waiting) == (["sql"], {"pdf": "new"})
 

@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from skillshelf import DirectorySource, Shelf
 from skillshelf.errors import TrustError
 from skillshelf.files import system
-from skillshelf.trust import OwnChanges, Trust, TrustedSource, begin_hold, find_pending_folder, trusted_text
+from skillshelf.trust import OwnChanges, Trust, TrustedSource, find_pending_folder, trusted_text
 
 Write = Callable[..., Path]
 
@@ -36,10 +37,8 @@ class View:
 
     def run_agent(self, change: Callable[[], object]) -> None:
         """Let a command of the agent make a change."""
-        hold = begin_hold(self.source)
-        assert hold
-        change()
-        hold.end()
+        with self.source.agent_at_work():
+            change()
 
 
 @pytest.fixture
@@ -186,32 +185,32 @@ def test_an_edit_before_the_command_is_not_the_agents(view: View, write: Write) 
 def test_while_the_agent_is_at_work_nothing_comes_into_use(view: View, write: Write, repository: Path) -> None:
     """A server in another process sees the change before the command has ended."""
     server = View(repository)
-    hold = begin_hold(view.source)
-    assert hold
-    write("repo/conv", "Conventions.", "EVIL\n")
-    assert server.load("conv") == "Use tabs.\n"
-    hold.end()
+    with view.source.agent_at_work():
+        write("repo/conv", "Conventions.", "EVIL\n")
+        assert server.load("conv") == "Use tabs.\n"
     assert server.load("conv") == "Use tabs.\n"
     assert server.pending == ["conv"]
 
 
 def test_a_write_in_the_users_sight_is_in_use_and_ends_the_hold(view: View, write: Write) -> None:
     """The rest of the skill is the user's own and was never approved, so the whole is not approved elsewhere."""
-    hold = begin_hold(view.source)
-    assert hold
-    path = write("repo/conv", "Conventions.", "Seen.\n", references__a_md="A.")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert view.source.approve_writes({str(path): sha256}) == ("conv",)
-    hold.end()
+    with view.source.agent_at_work():
+        path = write("repo/conv", "Conventions.", "Seen.\n", references__a_md="A.")
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert view.source.approve_writes({str(path): sha256}) == ("conv",)
     assert (view.load("conv"), view.pending, view.trust.approvals.trees) == ("Seen.\n", [], {})
 
 
 def test_if_nothing_can_be_recorded_the_agent_cannot_start(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise its changes would apply by themselves once the record can be written again."""
 
-    def fail(*_: object, **__: object) -> int:
-        raise OSError(28, "No space left on device")
+    really_open = system.open
+
+    def fail(path: str, *arguments: Any, **options: Any) -> int:
+        if path.startswith(view.trust.path):
+            raise OSError(28, "No space left on device")
+        return really_open(path, *arguments, **options)
 
     monkeypatch.setattr(system, "open", fail)
-    with pytest.raises(TrustError, match="cannot be written"):
-        begin_hold(view.source)
+    with pytest.raises(TrustError, match="cannot be written"), view.source.agent_at_work():
+        pytest.fail("the agent ran")

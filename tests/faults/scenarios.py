@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import nullcontext, redirect_stderr, redirect_stdout, suppress
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -18,7 +18,7 @@ from skillshelf.cli import main
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, remove_stale_scratch, replace_below
 from skillshelf.templates import fill_project
-from skillshelf.trust import Trust, TrustedSource, begin_hold
+from skillshelf.trust import Trust, TrustedSource
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest
@@ -221,6 +221,10 @@ class WriteTrust:
 class UseOwnRepository:
     """An edit by the user and then one by an agent in the user's own repository: the agent's is never served."""
 
+    def __init__(self, *, beside_another: bool = False) -> None:
+        """`beside_another`: another agent works there from before until after."""
+        self._beside_another = beside_another
+
     def prepare(self, place: Path) -> None:
         write_skill(place / "work/mine")
         (place / "work/.git").mkdir()
@@ -230,16 +234,14 @@ class UseOwnRepository:
         _edit(place, "Edited by the user.")
 
     def act(self, place: Path, armed: Armed) -> object:
-        with armed:
+        other = _trusted(place).agent_at_work() if self._beside_another else nullcontext()
+        with other, armed:
             source = _trusted(place)
             try:
-                hold = begin_hold(source)
+                with source.agent_at_work():
+                    _edit(place, AGENTS_LINE)
             except TrustError:
                 return source  # the agent may not work
-            _edit(place, AGENTS_LINE)
-            if hold:
-                with suppress(TrustError, OSError):
-                    hold.end()
             source.refresh()
         return source
 
@@ -563,6 +565,7 @@ SCENARIOS: dict[str, Scenario] = {
     "session": WriteSession(),
     "trust": WriteTrust(),
     "own": UseOwnRepository(),
+    "own, two agents": UseOwnRepository(beside_another=True),
     "new": CreateSkill(),
     "new package": CreateProject(),
     "edit": EditFile(),

@@ -12,7 +12,7 @@ import pytest
 
 from skillshelf import DirectorySource
 from skillshelf.errors import TrustError
-from skillshelf.trust import Trust, TrustedSource, begin_hold, find_pending_folder, trusted_text
+from skillshelf.trust import Trust, TrustedSource, find_pending_folder, trusted_text
 from threats.workspace import Workspace
 
 
@@ -164,10 +164,8 @@ def test_an_agent_cannot_make_a_clone_inside_the_users_own(own: Workspace) -> No
     own.skill("vendor/clone/evil")
     (own.root / "vendor/clone/.git").mkdir()
     source = look(own.root)
-    hold = begin_hold(source)
-    assert hold
-    (own.root / "vendor/clone/.git").rmdir()
-    hold.end()
+    with source.agent_at_work():
+        (own.root / "vendor/clone/.git").rmdir()
     source.refresh()
     assert source.served.keys() == {"good"}
 
@@ -176,10 +174,11 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from skillshelf import DirectorySource
-from skillshelf.trust import Trust, TrustedSource, begin_hold
+from skillshelf.trust import Trust, TrustedSource
 source = TrustedSource(DirectorySource(sys.argv[1], "project", cache=False), Trust.open())
 source.refresh()
-assert begin_hold(source)
+work = source.agent_at_work()
+work.__enter__()
 Path(sys.argv[1], "good/SKILL.md").write_text("---\\nname: good\\ndescription: d\\n---\\nEVIL\\n")
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -228,10 +227,8 @@ def test_an_agent_cannot_write_instructions_for_sessions_in_other_folders(folder
     (own.root / folder).mkdir(parents=True, exist_ok=True)
     (own.root / "kept").mkdir()
     (own.root / "kept/AGENTS.md").write_text("Mine.")
-    hold = begin_hold(look(own.root))
-    assert hold
-    (own.root / folder / "AGENTS.md").write_text("EVIL")
-    hold.end()
+    with look(own.root).agent_at_work():
+        (own.root / folder / "AGENTS.md").write_text("EVIL")
     text, pending = trusted_text(own.root / folder / "AGENTS.md", Trust.open(), own.root)
     assert (text, bool(pending and pending.by_agent)) == (None, True)
     assert trusted_text(own.root / "kept/AGENTS.md", Trust.open(), own.root) == ("Mine.", None)

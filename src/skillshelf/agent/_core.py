@@ -361,13 +361,11 @@ class AgentCore:
         checkpoints = self._get_checkpoints()
         if self._task:
             raise CheckpointError("A turn is in progress: wait for its end, or stop it.")
-        # What comes back may be the work of an earlier turn, which must not pass for the user's own edit.
-        hold = self.skills.begin_hold()
         try:
-            return restore(checkpoints)
+            # What comes back may be the work of an earlier turn, which must not pass for the user's own edit.
+            with self.skills.agent_at_work():
+                return restore(checkpoints)
         finally:
-            if hold:
-                hold.end()
             self.reload_skills()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -200,7 +200,7 @@ class Gate(AbstractCapability[Exchange]):
             refusal = self._check_policy(question)
             if refusal:
                 return refusal
-        async with self._holding(), self._recording():
+        async with self._at_work(), self._recording():
             return await handler(question.arguments)
 
     async def _check_repetition(self, exchange: Exchange, tool: str, args: dict[str, Any]) -> ToolDenied | None:
@@ -226,7 +226,7 @@ class Gate(AbstractCapability[Exchange]):
             refusal = self._check_policy(Approval(SHELL, args, unreviewed=unreviewed, confinement=confinement))
             if refusal:
                 return refusal
-        async with self._holding(), self._recording():
+        async with self._at_work(), self._recording():
             return await self._shell.run(args, _report_output(ctx))
 
     async def _run_script(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
@@ -251,7 +251,7 @@ class Gate(AbstractCapability[Exchange]):
         except SkillError as error:
             raise ToolFailed(str(error)) from error
 
-        async with self._holding(), self._recording():
+        async with self._at_work(), self._recording():
             return await self._scripts.run(run, _report_output(ctx))
 
     async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
@@ -280,7 +280,7 @@ class Gate(AbstractCapability[Exchange]):
 
             was_reviewed = await to_thread.run_sync(self._skills.is_reviewed, change.path)
             try:
-                async with self._holding():
+                async with self._at_work():
                     async with self._recording(change):
                         await self._apply(change)
                     is_confirmed = allowed is not None
@@ -306,17 +306,17 @@ class Gate(AbstractCapability[Exchange]):
             raise ToolFailed(str(error)) from None
 
     @asynccontextmanager
-    async def _holding(self) -> AsyncIterator[None]:
-        """Hold back what a call changes in a repository of the user's own, unless the user sees the change."""
+    async def _at_work(self) -> AsyncIterator[None]:
+        """Have the user review what a call changes in a repository of their own, unless they see the change."""
+        work = ExitStack()
         try:
-            hold = await to_thread.run_sync(self._skills.begin_hold)
+            await to_thread.run_sync(work.enter_context, self._skills.agent_at_work())
         except TrustError as error:
             raise ToolFailed(str(error)) from None
         try:
             yield
         finally:
-            if hold:
-                await to_thread.run_sync(hold.end)
+            await to_thread.run_sync(work.close)
 
     @asynccontextmanager
     async def _recording(self, change: Change | None = None) -> AsyncIterator[None]:

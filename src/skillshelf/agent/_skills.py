@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,14 +17,7 @@ from skillshelf.skill import BaseSkill
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean_line
-from skillshelf.trust import (
-    AgentHold,
-    Pending,
-    Trust,
-    TrustedSource,
-    UnreviewedFile,
-    begin_hold,
-)
+from skillshelf.trust import Pending, Trust, TrustedSource, UnreviewedFile
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 from skillshelf.workspace import Workspace, choose_workspace
@@ -242,12 +236,12 @@ class WorkspaceSkills:
 
     # -- what the agent writes ----------------------------------------------------------------------------------------
 
-    def begin_hold(self) -> AgentHold | None:
-        """Hold back what the agent changes from now on. Return None if the repository is not the user's own.
+    def agent_at_work(self) -> AbstractContextManager[None]:
+        """Let the agent change files in a `with` block. In a repository of the user's own, they review the changes.
 
-        Raises TrustError.
+        Raises TrustError, before the block, if that cannot be recorded.
         """
-        return begin_hold(self.trusted[0]) if self.trusted else None
+        return self.trusted[0].agent_at_work() if self.trusted else nullcontext()
 
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""

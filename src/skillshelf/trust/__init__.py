@@ -1,5 +1,6 @@
 """Trust by content: text from a workspace reaches the prompt only in a version that the user approved."""
 
+from skillshelf.trust._approvals import OwnChanges, OwnRepository, Pending
 from skillshelf.trust._other_content import (
     INSTRUCTION_FILES,
     approve_file_write,
@@ -9,19 +10,26 @@ from skillshelf.trust._other_content import (
     find_unapproved_folder,
     trusted_text,
 )
-from skillshelf.trust._own import OwnChanges, OwnRepository
-from skillshelf.trust._pending import Pending, UnreviewedFile
-from skillshelf.trust._questions import MINE_CONSEQUENCE, MINE_QUESTION, Review, ReviewQuestion
-from skillshelf.trust._review import ReviewLine, describe_kinds, review_lines, review_text, shorten_review, summary
+from skillshelf.trust._review import (
+    MINE_CONSEQUENCE,
+    MINE_QUESTION,
+    Review,
+    ReviewLine,
+    ReviewQuestion,
+    describe_kinds,
+    review_lines,
+    review_text,
+    shorten_review,
+    summary,
+)
 from skillshelf.trust._script_folders import ScriptFolders
-from skillshelf.trust._source import AgentHold, TrustedSource, begin_hold, find_pending_skill, needs_review
+from skillshelf.trust._source import TrustedSource, UnreviewedFile, find_pending_skill, needs_review
 from skillshelf.trust._store import Trust
 
 __all__ = [
     "INSTRUCTION_FILES",
     "MINE_CONSEQUENCE",
     "MINE_QUESTION",
-    "AgentHold",
     "OwnChanges",
     "OwnRepository",
     "Pending",
@@ -33,7 +41,6 @@ __all__ = [
     "TrustedSource",
     "UnreviewedFile",
     "approve_file_write",
-    "begin_hold",
     "describe_kinds",
     "find_instruction_files",
     "find_pending_folder",

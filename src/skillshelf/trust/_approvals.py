@@ -1,28 +1,17 @@
-"""The record of the user's decisions: as a value, as JSON, and as a locked file."""
+"""What the user approved, what waits for them, and their own repositories: the values, and the JSON of the record."""
 
 import hashlib
 import json
 import os
-import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import (
-    FolderIdentity,
-    LockTimeout,
-    NotPlainFile,
-    NotPrivate,
-    file_stamp,
-    hold_lock,
-    is_fresh,
-    make_private_folders,
-    read_private,
-    system,
-)
-from skillshelf.trust._own import OwnRepository, RepositoryIdentity
+from skillshelf.files import FolderIdentity, NotPlainFile
+from skillshelf.sources import SKIPPED_FOLDERS
+from skillshelf.trust._own import RepositoryIdentity, is_foreign
+from skillshelf.trust._trees import Snapshot, SnapshotEntry, TreeCopy, read_verified
 
 VERSION = 2
 
@@ -30,8 +19,65 @@ Kind = Literal["skill", "file", "folder"]
 """A skill, a file of project instructions, or a folder of eval cases."""
 
 
-class NewerVersion(Exception):
-    """A newer version of skillshelf wrote the file."""
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A skill, a file of project instructions, or a folder of eval cases that the user has not approved as it is."""
+
+    root: str
+    """The workspace."""
+    key: str
+    """Its path in the workspace."""
+    name: str
+    snapshot: Snapshot
+    location: str
+    """The path of the SKILL.md, of the file, or of a folder that is not a skill."""
+    kind: Kind = "skill"
+    copy: TreeCopy | None = field(default=None, repr=False, compare=False)
+    """The approved version that is served meanwhile."""
+    blocked: str = ""
+    """Why it cannot be approved; empty if it can."""
+    by_agent: bool = False
+    """True if it waits because the agent changed it, in a repository that the user declared their own."""
+
+    @property
+    def status(self) -> Literal["new", "changed"]:
+        """`changed` if an earlier version is served meanwhile."""
+        return "changed" if self.copy else "new"
+
+    @property
+    def approved(self) -> Snapshot | None:
+        """The snapshot of the approved version that is served meanwhile."""
+        return self.copy.snapshot if self.copy else None
+
+    @property
+    def tree(self) -> str:
+        """The hash of the pending content."""
+        return self.snapshot.tree
+
+    @property
+    def folder(self) -> str:
+        """The folder, below the root, that the paths of the snapshot start from."""
+        if self.kind == "file":
+            return os.path.dirname(self.key)
+        return self.key
+
+    @property
+    def file(self) -> str:
+        """The path in the snapshot of the file to read first."""
+        return os.path.basename(self.location)
+
+    def read(self, entry: SnapshotEntry) -> bytes:
+        """Read a file of the snapshot. Raises TrustError if it has changed since."""
+        return read_verified(self.root, self.folder, entry)
+
+    def read_approved(self, entry: SnapshotEntry) -> bytes:
+        """Read a file of the approved version. Raises TrustError."""
+        if self.copy is None or not self.copy.is_intact():
+            raise TrustError(f"There is no approved version of {self.name!r} to compare with.")
+        try:
+            return self.copy.read(entry.path, 0, entry.size).data
+        except (OSError, NotPlainFile):
+            raise TrustError(f"The approved version of {entry.path!r} cannot be read.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +87,66 @@ class ApprovedTree:
     name: str
     when: str
     kind: Kind = "skill"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRepository:
+    """A repository that the user declared their own, and the content that is in use because of that."""
+
+    identity: RepositoryIdentity
+    since: str
+    in_use: Mapping[str, str] = field(default_factory=dict)
+    """By key: the tree that was found there last and is in use."""
+    announced: Mapping[str, str] = field(default_factory=dict)
+    """By key: the tree that the user was last informed of."""
+    to_review: frozenset[str] = frozenset()
+    """The keys where an agent changed something. Nothing there comes into use until the user has reviewed it."""
+
+    def applies(self, content: Pending) -> bool:
+        """Return True if content of the repository needs no review: no agent changed it, and it is not foreign."""
+        if content.blocked or content.key in self.to_review:
+            return False
+        folder = content.folder
+        # Dependencies are the work of others, and nothing looks there for instructions that an agent changed.
+        if content.kind == "file" and not SKIPPED_FOLDERS.isdisjoint(folder.split("/")):
+            return False
+        return not is_foreign(content.root, folder, [entry.path for entry in content.snapshot.entries])
+
+    def use(self, key: str, tree: str) -> "OwnRepository":
+        """Return the repository with this tree in use at a place."""
+        return replace(self, in_use={**self.in_use, key: tree})
+
+    def end_review(self, key: str) -> "OwnRepository":
+        """Return the repository with a place that the user has reviewed as it is now."""
+        return replace(self, to_review=self.to_review - {key})
+
+    def require_review(self, keys: Iterable[str]) -> "OwnRepository":
+        """Return the repository with these places for the user to review."""
+        return replace(self, to_review=self.to_review.union(keys))
+
+    def withdraw(self, revoked: Collection[str]) -> "OwnRepository":
+        """Return the repository without these trees. Their places need review, or the trees would come back."""
+        in_use = {key: tree for key, tree in self.in_use.items() if tree not in revoked}
+        return replace(self, in_use=in_use).require_review(self.in_use.keys() - in_use.keys())
+
+
+class OwnChanges(NamedTuple):
+    """What came into use in a repository of the user's own since the user was last informed. Paths below its root."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def find_changes(own: OwnRepository) -> OwnChanges:
+    """Compare the content in use with the content that the user was informed of."""
+    before = own.announced
+    now = own.in_use
+    return OwnChanges(
+        added=tuple(sorted(now.keys() - before.keys())),
+        changed=tuple(sorted(key for key in now.keys() & before.keys() if now[key] != before[key])),
+        removed=tuple(sorted(before.keys() - now.keys())),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +184,11 @@ class Approvals:
         in_use = own.in_use.get(key, "") if own else ""
         return in_use or self.last(root, key)
 
-    def add(self, tree: str, approval: ApprovedTree) -> "Approvals":
-        """Return the approvals with one more tree."""
-        return replace(self, trees={**self.trees, tree: approval})
+    def approve(self, root: str, key: str, tree: str, approval: ApprovedTree) -> "Approvals":
+        """Return the approvals with one more tree, which is at this place now."""
+        approvals = replace(self, trees={**self.trees, tree: approval}).place(root, key, tree)
+        repository = approvals.own.get(root)
+        return approvals.with_own(root, repository.end_review(key)) if repository else approvals
 
     def place(self, root: str, key: str, tree: str) -> "Approvals":
         """Return the approvals with a note that this approved tree is at this place now."""
@@ -99,7 +207,7 @@ class Approvals:
         return replace(self, own={place: repository for place, repository in self.own.items() if place != root})
 
     def remove(self, revoked: Collection[str]) -> "Approvals":
-        """Return the approvals without these trees. In the user's own repositories, their places are held."""
+        """Return the approvals without these trees. In the user's own repositories, their places need review."""
         trees = {tree: approval for tree, approval in self.trees.items() if tree not in revoked}
         places: dict[str, dict[str, tuple[str, ...]]] = {}
         for root, keys in self.places.items():
@@ -109,6 +217,10 @@ class Approvals:
                     places.setdefault(root, {})[key] = left
         own = {root: repository.withdraw(revoked) for root, repository in self.own.items()}
         return Approvals(trees, places, own)
+
+
+class NewerVersion(Exception):
+    """A newer version of skillshelf wrote the file."""
 
 
 def dump_approvals(approvals: Approvals) -> bytes:
@@ -153,7 +265,7 @@ def _dump_repository(repository: OwnRepository) -> dict[str, Any]:
         "since": repository.since,
         "in_use": repository.in_use,
         "announced": repository.announced,
-        "held": sorted(repository.held),
+        "held": sorted(repository.to_review),
     }
 
 
@@ -168,83 +280,10 @@ def _parse_repository(plain: Any) -> OwnRepository:
         since=plain["since"],
         in_use=plain["in_use"],
         announced=plain["announced"],
-        held=frozenset(plain["held"]),
+        to_review=frozenset(plain["held"]),
     )
 
 
 def _checksum(plain: Any) -> str:
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-# A process that dies releases the lock, and one that lives needs it for a moment.
-_LOCK_SECONDS = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class RecordText:
-    """The record's bytes, or the reason why they cannot be used."""
-
-    data: bytes | None
-    """None if there is no record."""
-    fault: str = ""
-
-
-class RecordFile:
-    """The file `approvals.json`, and the lock beside it."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.path = f"{folder}/approvals.json"
-        self.bad = f"{self.path}.bad"
-        """The name that a damaged record gets."""
-        self._last_status: os.stat_result | None = None
-
-    def may_have_changed(self) -> bool:
-        """Return True unless the file's times prove that it is the one read last."""
-        status = self._status()
-        if status is None or self._last_status is None:
-            return True
-        return file_stamp(status) != file_stamp(self._last_status) or is_fresh(status, time.time_ns())
-
-    def read(self) -> RecordText:
-        """Read the file, which only this user may have written."""
-        self._last_status = self._status()
-        try:
-            return RecordText(read_private(self.path))
-        except FileNotFoundError:
-            return RecordText(None)
-        except NotPlainFile:
-            return RecordText(None, "The record of approvals is not a plain file")
-        except NotPrivate as error:
-            return RecordText(None, str(error))
-        except OSError as error:
-            return RecordText(None, f"The record of approvals cannot be read: {error.strerror}")
-
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the lock. Raises OSError if it cannot be written, TrustError if another process does not release it."""
-        make_private_folders(self.folder)
-        path = f"{self.folder}/lock"
-        try:
-            with hold_lock(path, timeout=_LOCK_SECONDS):
-                yield
-        except LockTimeout:
-            raise TrustError(f"Another process has held {path} for {_LOCK_SECONDS:.0f} seconds. Try again.") from None
-
-    def set_aside(self, data: bytes) -> None:
-        """Rename a damaged record, unless another process has repaired it. Call it with the lock held."""
-        if self.read().data == data:
-            system.replace(self.path, self.bad)
-
-    def remove_leftovers(self) -> None:
-        """Remove the scratch files of killed processes. Call it with the lock held."""
-        for name in system.listdir(self.folder):
-            if name.startswith("approvals.json.") and not name.endswith(".bad"):
-                system.unlink(f"{self.folder}/{name}")
-
-    def _status(self) -> os.stat_result | None:
-        try:
-            return system.stat(self.path, follow_symlinks=False)
-        except OSError:
-            return None

@@ -9,8 +9,8 @@ from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, system, walk
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
-from skillshelf.trust._own import OwnRepository, is_foreign
-from skillshelf.trust._pending import Pending
+from skillshelf.trust._approvals import OwnRepository, Pending
+from skillshelf.trust._own import is_foreign
 from skillshelf.trust._store import Trust
 from skillshelf.trust._trees import Snapshot, TreeCopy, hash_file, read_verified, take_snapshot
 
@@ -78,13 +78,13 @@ def trusted_text(path: str | os.PathLike[str], trust: Trust, root: str | os.Path
         trust.note_places(top, {below: content.tree})
         return TrustedText(file.text, None)
     own = trust.find_own(top)
-    if own and _may_apply(own, content):
+    if own and own.applies(content):
         with suppress(TrustError):  # the record cannot be written: it stays pending
             trust.use_own(top, content)
         own = trust.find_own(top)
     if own and content.tree and own.in_use.get(below) == content.tree:
         return TrustedText(file.text, None)
-    return TrustedText(_copied_text(content.copy), replace(content, by_agent=_is_held(own, content)))
+    return TrustedText(_copied_text(content.copy), replace(content, by_agent=_needs_review(own, content)))
 
 
 def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
@@ -98,11 +98,7 @@ def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
         return True
     if pending.blocked or [entry.sha256 for entry in pending.snapshot.entries] != [sha256]:
         return False
-    if pending.copy and not trust.is_approved(pending.copy.tree):
-        # The rest is in use because it is the user's own, without ever having been approved.
-        trust.use_own(pending.root, pending, is_seen=True)
-    else:
-        trust.approve(pending)
+    trust.approve_write(pending)
     return True
 
 
@@ -120,8 +116,8 @@ def find_unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
 def find_file_trees(root: str) -> dict[str, str]:
     """Return the files of project instructions, by path below the root, as the hash of their content.
 
-    All folders count: an agent that works at the root could write instructions for one that starts deeper. For a folder
-    that cannot be read whole there is an entry without a hash.
+    All folders count, except those of other repositories inside: an agent that works at the root could write
+    instructions for one that starts deeper. For a folder that cannot be read whole there is an entry without a hash.
     """
     trees: dict[str, str] = {}
 
@@ -133,7 +129,7 @@ def find_file_trees(root: str) -> dict[str, str]:
 
     with suppress(FileNotFoundError, NotADirectoryError, NotPlainFile), open_below(root, []) as top:
         for entry in walk(top, enter, report):
-            if entry.name in INSTRUCTION_FILES:
+            if entry.name in INSTRUCTION_FILES and not is_foreign(root, os.path.dirname(entry.path), [entry.name]):
                 trees[entry.path] = _read_file(root, entry.path).snapshot.tree
     return trees
 
@@ -167,23 +163,8 @@ def _describe_folder(folder: str, workspace: str, trust: Trust) -> Pending:
     )
 
 
-def _may_apply(own: OwnRepository, content: Pending) -> bool:
-    """Return True if content of a repository of the user's own needs no question."""
-    return not content.blocked and not _is_held(own, content) and not _is_foreign(content)
-
-
-def _is_foreign(content: Pending) -> bool:
-    key = content.key
-    if content.kind == "file":
-        key = os.path.dirname(key)
-        # Dependencies are the work of others, and nothing looks there for files that the agent changed.
-        if not SKIPPED_FOLDERS.isdisjoint(key.split("/")):
-            return True
-    return is_foreign(content.root, key, [entry.path for entry in content.snapshot.entries])
-
-
-def _is_held(own: OwnRepository | None, content: Pending) -> bool:
-    return own is not None and content.key in own.held
+def _needs_review(own: OwnRepository | None, content: Pending) -> bool:
+    return own is not None and content.key in own.to_review
 
 
 def find_pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
@@ -197,9 +178,12 @@ def find_pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | 
         trust.note_places(content.root, {content.key: content.tree})
         return None
     own = trust.find_own(content.root)
-    if own and _may_apply(own, content):
-        return None
-    return replace(content, by_agent=_is_held(own, content))
+    if own and own.applies(content):
+        # A skill may just have been changed by an agent. Cases beside the skills are like any other code of the user.
+        is_in_use = own.in_use.get(content.key) == content.tree
+        if content.kind == "folder" or is_in_use or not trust.is_agent_at_work(content.root):
+            return None
+    return replace(content, by_agent=_needs_review(own, content))
 
 
 def find_unapproved_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:

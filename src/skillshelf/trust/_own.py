@@ -1,25 +1,33 @@
-"""Repositories that the user declared their own, and what agents change there.
+"""Repositories that the user declared their own: what can be one, what isn't, and when an agent is at work there.
 
-Skills and AGENTS.md of such a repository apply as they are on disk, except for what an agent changed out of the user's
-sight. The declaration is the user's and is kept outside the repository. It holds for one folder: another folder that
-takes its path later is not the user's own until the user says so again.
+The declaration is the user's and is kept outside the repository. It holds for one folder: another folder that takes its
+path later is not the user's own until the user says so again.
 """
 
+import fcntl
 import hashlib
+import json
 import os
-import secrets
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from skillshelf.errors import TrustError
-from skillshelf.files import FolderIdentity, identify, make_private_folders, system, try_lock
-from skillshelf.sources import SKILL_FILES, VERSION_CONTROL_FOLDERS
-from skillshelf.trust._trees import SnapshotEntry, hash_file
+from skillshelf.files import (
+    FolderIdentity,
+    NotPlainFile,
+    NotPrivate,
+    identify,
+    make_private_folders,
+    read_private,
+    system,
+    try_lock,
+    write_new,
+)
+from skillshelf.sources import VERSION_CONTROL_FOLDERS
 
 _OTHERS_MAY_WRITE = 0o002
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RepositoryIdentity(NamedTuple):
@@ -27,52 +35,6 @@ class RepositoryIdentity(NamedTuple):
 
     folder: FolderIdentity
     version_control: FolderIdentity | None
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRepository:
-    """A repository that the user declared their own, and the content that is in use because of that."""
-
-    identity: RepositoryIdentity
-    since: str
-    in_use: Mapping[str, str] = field(default_factory=dict)
-    """By key: the tree that was found there last and is in use."""
-    announced: Mapping[str, str] = field(default_factory=dict)
-    """By key: the tree that the user was last informed of."""
-    held: frozenset[str] = frozenset()
-    """The keys where the agent changed something. Nothing there comes into use until the user has looked at it."""
-
-    def use(self, key: str, tree: str) -> "OwnRepository":
-        """Return the repository with this tree in use at a place, which ends a hold there."""
-        return replace(self, in_use={**self.in_use, key: tree}, held=self.held - {key})
-
-    def hold(self, keys: Iterable[str]) -> "OwnRepository":
-        """Return the repository with these places held."""
-        return replace(self, held=self.held.union(keys))
-
-    def withdraw(self, revoked: Collection[str]) -> "OwnRepository":
-        """Return the repository without these trees. Their places are held, or they would come back by themselves."""
-        in_use = {key: tree for key, tree in self.in_use.items() if tree not in revoked}
-        return replace(self, in_use=in_use).hold(self.in_use.keys() - in_use.keys())
-
-
-class OwnChanges(NamedTuple):
-    """What came into use in a repository of the user's own since the user was last informed. Paths below its root."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-
-
-def find_changes(own: OwnRepository) -> OwnChanges:
-    """Compare the content in use with the content that the user was informed of."""
-    before = own.announced
-    now = own.in_use
-    return OwnChanges(
-        added=tuple(sorted(now.keys() - before.keys())),
-        changed=tuple(sorted(key for key in now.keys() & before.keys() if now[key] != before[key])),
-        removed=tuple(sorted(before.keys() - now.keys())),
-    )
 
 
 def identify_repository(root: str) -> RepositoryIdentity:
@@ -170,118 +132,49 @@ def _identify(root: str) -> RepositoryIdentity | None:
     return RepositoryIdentity(folder, identify(version_control) if version_control else None)
 
 
-AgentState = Literal["idle", "at work", "killed"]
-"""`killed`: no agent works there, and one of them left its mark behind."""
+class AgentLock:
+    """The lock file of a repository: it exists while agents change files there, and after one of them was killed.
 
-_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    It has the content that was there before the first of them began, and each of them holds a shared lock on it. Call
+    these methods with the lock of the record held.
+    """
 
-
-class AgentMark:
-    """A mark that this process has set."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = system.open(path, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
-        try_lock(self._fd)
-
-    def remove(self) -> None:
-        """Take the mark away. Raises OSError."""
-        with suppress(FileNotFoundError):
-            system.unlink(self._path)
-
-    def release(self) -> None:
-        """Give up the lock. A mark that was not removed counts as that of a killed agent from now on."""
-        system.close(self._fd)
-
-
-class AgentMarks:
-    """The marks in a folder of the trust store. Call these methods with the lock of the store held."""
-
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, root: str) -> None:
         self._folder = folder
+        self._path = f"{folder}/{hashlib.sha256(os.fsencode(root)).hexdigest()}"
 
-    def set(self, root: str) -> AgentMark:
-        """Mark a repository. Raises OSError."""
-        make_private_folders(self._folder)
-        return AgentMark(f"{self._folder}/{_prefix(root)}{secrets.token_hex(8)}")
+    def exists(self) -> bool:
+        return os.path.lexists(self._path)
 
-    def any(self, root: str) -> bool:
-        """Return True if there is a mark of a repository, whether or not its agent lives. Raises OSError."""
-        return bool(self._names(root))
-
-    def find_state(self, root: str) -> AgentState:
-        """Return the state of the agents in a repository. Raises OSError."""
-        state: AgentState = "idle"
-        for name in self._names(root):
-            if self._is_locked(name):
-                return "at work"
-            state = "killed"
-        return state
-
-    def remove_abandoned(self, root: str) -> None:
-        """Remove the marks of agents that were killed. Raises OSError."""
-        for name in self._names(root):
-            if not self._is_locked(name):
-                system.unlink(f"{self._folder}/{name}")
-
-    def _names(self, root: str) -> list[str]:
+    def acquire(self, before: Mapping[str, str]) -> int:
+        """Return a descriptor that holds the lock until it is closed. Raises OSError."""
+        if not self.exists():
+            make_private_folders(self._folder)
+            write_new(self._path, json.dumps(before).encode())
+        fd = system.open(self._path, _OPEN)
         try:
-            names = system.listdir(self._folder)
-        except FileNotFoundError:
-            return []
-        return [name for name in names if name.startswith(_prefix(root))]
+            system.flock(fd, fcntl.LOCK_SH)  # without waiting: `is_held` alone tries the exclusive lock
+        except OSError:
+            system.close(fd)
+            raise
+        return fd
 
-    def _is_locked(self, name: str) -> bool:
-        try:
-            fd = system.open(f"{self._folder}/{name}", _OPEN)
-        except FileNotFoundError:
-            return False
+    def is_held(self) -> bool:
+        """Return True if an agent is at work. Raises OSError."""
+        fd = system.open(self._path, _OPEN)
         try:
             return not try_lock(fd)
         finally:
             system.close(fd)
 
+    def read_before(self) -> Mapping[str, str]:
+        """Return the content that was there before; empty if the file is damaged. Raises OSError."""
+        try:
+            before = json.loads(read_private(self._path))
+        except (NotPlainFile, NotPrivate, ValueError):
+            return {}
+        return before if isinstance(before, dict) else {}
 
-def _prefix(root: str) -> str:
-    return hashlib.sha256(os.fsencode(root)).hexdigest()[:32] + "-"
-
-
-class AgentWrites:
-    """The files of a workspace that the agent wrote in this session in the user's sight, as it left them.
-
-    Skills have several files, and the agent writes one at a time: a skill is approved when all of it has been seen.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-        self._entries: dict[str, SnapshotEntry] = {}
-
-    def add(self, path: str, sha256: str) -> None:
-        """Record a file below the root, unless its content is no longer the one with this hash."""
-        self._entries.pop(path, None)
-        with suppress(TrustError):
-            entry = hash_file(self._root, path)
-            if entry.sha256 == sha256:
-                self._entries[path] = entry
-
-    def entries(self, key: str) -> set[SnapshotEntry]:
-        """Return the files of the skill at a key, with their paths in the skill."""
-        prefix = f"{key}/" if key else ""
-        entries = set()
-        for path, entry in self._entries.items():
-            if path.startswith(prefix):
-                entries.add(replace(entry, path=path.removeprefix(prefix)))
-        return entries
-
-
-def find_skill_of(root: str, parts: list[str]) -> str | None:
-    """Return the key of the skill that a path below the root belongs to: of the outermost folder that is one."""
-    depths = [*range(1, len(parts)), 0]
-    # A workspace that is itself a skill has other skills in its dot-folders only.
-    if len(parts) > 1 and not parts[0].startswith("."):
-        depths = list(range(len(parts)))
-    for depth in depths:
-        key = "/".join(parts[:depth])
-        if any(os.path.isfile(f"{root}/{key}/{name}") for name in SKILL_FILES):
-            return key
-    return None
+    def remove(self) -> None:
+        """Remove the file. Raises OSError."""
+        system.unlink(self._path)

@@ -1,22 +1,23 @@
-"""The page that the user reads before approving: what changed, what stands out, and every file.
+"""The review: the page that the user reads before approving, and the questions.
 
-Every line is cleaned for a terminal when it is added.
+The page has what changed, what stands out, and every file. Every line is cleaned for a terminal when it is added. The
+command line and the terminal ask the same questions, each in its own way.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
-from typing import Literal
+from typing import Literal, NamedTuple, Protocol
 
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import TrustError
 from skillshelf.hidden import CONTROL
 from skillshelf.skillmd import Unreadable, decode, find_declared_variables, read
 from skillshelf.sources import SKILL_FILES
-from skillshelf.text import clean, count_noun, decode_text, find_hidden, show_hidden
-from skillshelf.trust._pending import Pending
+from skillshelf.text import clean, clean_line, count_noun, decode_text, find_hidden, show_hidden
+from skillshelf.trust._approvals import Pending
 from skillshelf.trust._trees import Snapshot, SnapshotEntry
 
 # --- what stands out ---
@@ -202,7 +203,7 @@ def summary(pending: Pending) -> str:
         facts.append("changed by the agent")
     if pending.blocked:
         facts.append(f"cannot be approved: {pending.blocked}")
-    return _clean_line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
+    return _show_line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
 
 
 def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
@@ -212,7 +213,7 @@ def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
     parts = []
     if skills:
         parts.append(count_noun(skills, f"{adjective} skill".lstrip()))
-    parts += [_clean_line(content.name) for content in pending if content.kind == "file"]
+    parts += [_show_line(content.name) for content in pending if content.kind == "file"]
     if folders:
         parts.append(count_noun(folders, f"{adjective} eval folder".lstrip()))
     *most, last = parts
@@ -242,7 +243,7 @@ def _write_page(pending: Pending, whole: bool) -> Iterator[ReviewLine]:
         contents = {file.path: pending.read(file) for file in pending.snapshot.files}
     except TrustError as error:
         yield from _write_heading(pending, [])
-        yield ReviewLine("warning", _clean_line(str(error)))
+        yield ReviewLine("warning", _show_line(str(error)))
         return
 
     findings = [finding for finding in list_findings(pending.snapshot, pending.file, contents) if finding.instances]
@@ -260,12 +261,12 @@ def _write_page(pending: Pending, whole: bool) -> Iterator[ReviewLine]:
 
 
 def _write_heading(pending: Pending, findings: Sequence[Finding]) -> Iterator[ReviewLine]:
-    yield ReviewLine("title", _clean_line(f"{pending.name} ({pending.status})"))
+    yield ReviewLine("title", _show_line(f"{pending.name} ({pending.status})"))
     place = pending.location.removeprefix(pending.root).lstrip("/")
-    yield ReviewLine("fact", _clean_line(f"where: {place}"), _INDENT)
+    yield ReviewLine("fact", _show_line(f"where: {place}"), _INDENT)
     yield ReviewLine("fact", f"hash:  {pending.tree or 'none'}", _INDENT)
     if pending.blocked:
-        yield ReviewLine("warning", _clean_line(f"It cannot be approved: {pending.blocked}"), _INDENT)
+        yield ReviewLine("warning", _show_line(f"It cannot be approved: {pending.blocked}"), _INDENT)
     if pending.by_agent:
         words = "It changed while the agent was at work, so it does not apply by itself."
         yield ReviewLine("warning", words, _INDENT)
@@ -291,7 +292,7 @@ def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[Re
     for path in paths:
         text = decode_text(contents.get(path, b"\0"))
         if text is not None:
-            yield from (_BLANK, ReviewLine("file", _clean_line(f"{path}:")))
+            yield from (_BLANK, ReviewLine("file", _show_line(f"{path}:")))
             yield from _quote(text)
 
 
@@ -300,7 +301,7 @@ def _quote(text: str) -> Iterator[ReviewLine]:
     data = text.encode()
     beginning = data[:_MAX_QUOTED_BYTES].decode(errors="ignore")
     for line in _split_lines(beginning.replace("\r\n", "\n")):
-        yield ReviewLine("quote", _clean_line(line), _BAR)
+        yield ReviewLine("quote", _show_line(line), _BAR)
     left = len(data) - _MAX_QUOTED_BYTES
     if left > 0:
         words = f"… {left:,} more bytes are not shown here: read the file itself before you approve it"
@@ -308,7 +309,7 @@ def _quote(text: str) -> Iterator[ReviewLine]:
 
 
 def _write_entry(text: str) -> ReviewLine:
-    return ReviewLine("entry", _clean_line(text), _INDENT)
+    return ReviewLine("entry", _show_line(text), _INDENT)
 
 
 def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
@@ -344,11 +345,11 @@ def _write_change(
 ) -> Iterator[ReviewLine]:
     if old and new and old.executable != new.executable:
         words = f"{path}: {'now' if new.executable else 'no longer'} executable"
-        yield ReviewLine("warning", _clean_line(words), _INDENT)
+        yield ReviewLine("warning", _show_line(words), _INDENT)
     try:
         old_data = pending.read_approved(old) if old and old.target is None else b""
     except TrustError as error:
-        yield ReviewLine("warning", _clean_line(f"{path}: {error}"), _INDENT)
+        yield ReviewLine("warning", _show_line(f"{path}: {error}"), _INDENT)
         return
     if old and new and old.sha256 == new.sha256 and old.target == new.target:
         return
@@ -379,7 +380,7 @@ def _write_diff(before: list[str], after: list[str], old_name: str, new_name: st
     diff = difflib.unified_diff(before, after, old_name, new_name, lineterm="")
     for position, line in enumerate(diff):
         kind: LineKind = "file" if position < _DIFF_HEAD else _DIFF_KINDS.get(line[:1], "quote")
-        yield ReviewLine(kind, _clean_line(line), _BAR)
+        yield ReviewLine(kind, _show_line(line), _BAR)
 
 
 def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
@@ -422,6 +423,126 @@ def _split_lines(text: str) -> list[str]:
     return lines
 
 
-def _clean_line(text: str) -> str:
+def _show_line(text: str) -> str:
     """Return text on one line, with nothing in it that hides or steers the terminal."""
     return clean(show_hidden(text)).replace("\n", "<U+000A>")
+
+
+# --- the questions ---
+
+
+class ReviewQuestion(NamedTuple):
+    """A question to the user. Anything but one of its answers means no."""
+
+    text: str
+    answers: Mapping[str, str]
+    """By key: `yes`, `no`, `view`, `all`, `mine` or `quit`."""
+
+
+MINE_CONSEQUENCE = (
+    "Its skills, AGENTS.md and CLAUDE.md apply as soon as they change, without a question: your own edits, and also "
+    "whatever `git pull` or another checkout brings. Only what the agent changes still waits for you."
+)
+"""What follows if the user declares a repository their own."""
+MINE_QUESTION = ReviewQuestion(
+    f"Is this repository your own? If so: {MINE_CONSEQUENCE} [y]es [n]o", {"y": "yes", "n": "no"}
+)
+
+
+class ReviewFace(Protocol):
+    """The place where the user reads a review, and the record that keeps the approvals."""
+
+    @property
+    def offers_mine(self) -> bool:
+        """True if the user may declare the repository their own."""
+
+    def show_page(self, skill: Pending, *, whole: bool) -> None:
+        """Show a pending skill: everything in it, or only what changed since the approved version."""
+
+    def approve(self, skill: Pending) -> None:
+        """Record an approval. Raises TrustError if the skill changed meanwhile or the record cannot be written."""
+
+    def declare_mine(self) -> None:
+        """Record that the repository is the user's own. Raises TrustError."""
+
+    def warn(self, message: str) -> None:
+        """Tell the user that a skill cannot be approved."""
+
+
+class Review:
+    """Goes through pending skills one by one: `question` is the next question, until `answer` leaves none."""
+
+    def __init__(self, pending: Sequence[Pending], face: ReviewFace) -> None:
+        self._pending = pending
+        self._face = face
+        self._steps = self._ask_about_all()
+        self.question = next(self._steps, None)
+
+    def answer(self, answer: str) -> None:
+        """Act on the answer to the question, and go on to the next one."""
+        try:
+            self.question = self._steps.send(answer)
+        except StopIteration:
+            self.question = None
+
+    def _ask_about_all(self) -> Generator[ReviewQuestion, str, None]:
+        for position, skill in enumerate(self._pending):
+            self._face.show_page(skill, whole=skill.approved is None)
+            progress = f"({position + 1}/{len(self._pending)})"
+            if skill.blocked:  # the page says why
+                self._face.warn(f"{progress} {clean_line(skill.name)} cannot be trusted.")
+                continue
+
+            left = [other for other in self._pending[position:] if not other.blocked]
+            answer = yield from self._ask_about(progress, left)
+            if answer in ("quit", "mine"):
+                return
+            if answer == "all":
+                self._approve(left)
+                return
+            if answer == "yes":
+                self._approve([skill])
+
+    def _ask_about(self, progress: str, left: Sequence[Pending]) -> Generator[ReviewQuestion, str, str]:
+        """Ask about the first of the skills that are left. `all` includes pages not shown, so it is confirmed."""
+        answers = {"y": "yes", "n": "no", "v": "view"}
+        choices = ["[y]es", "[n]o", "[v]iew all of it"]
+        if len(left) > 1:
+            answers["a"] = "all"
+            choices.append("[a]ll that are left")
+        if self._face.offers_mine:
+            answers["m"] = "mine"
+            choices.append("[m]y own repository")
+        answers["q"] = "quit"
+        choices.append("[q]uit")
+        name = clean_line(left[0].name)
+        question = ReviewQuestion(f"{progress} Trust {name} as it is now? {' '.join(choices)}", answers)
+        confirmation = ReviewQuestion(
+            f"Trust all {len(left):,} that are left, {len(left) - 1:,} of them unseen? [y]es [n]o",
+            {"y": "yes", "n": "no"},
+        )
+
+        while True:
+            answer = yield question
+            if answer == "view":
+                self._face.show_page(left[0], whole=True)
+            elif answer == "mine":
+                if (yield MINE_QUESTION) == "yes" and self._declare_mine():
+                    return "mine"
+            elif answer != "all" or (yield confirmation) == "yes":
+                return answer
+
+    def _declare_mine(self) -> bool:
+        try:
+            self._face.declare_mine()
+        except TrustError as error:
+            self._face.warn(str(error))
+            return False
+        return True
+
+    def _approve(self, skills: Sequence[Pending]) -> None:
+        for skill in skills:
+            try:
+                self._face.approve(skill)
+            except TrustError as error:  # the other skills can still be approved
+                self._face.warn(str(error))

@@ -2,24 +2,30 @@
 
 import os
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeGuard
+from typing import Literal, NamedTuple, TypeGuard
 
 from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
-from skillshelf.errors import ReferenceNotFoundError, ReferenceUnreadableError, SkillUnreadableError, TrustError
-from skillshelf.files import NotPlainFile, Page, mounts_below, split_below
+from skillshelf.errors import (
+    ReferenceNotFoundError,
+    ReferenceUnreadableError,
+    SkillError,
+    SkillUnreadableError,
+    TrustError,
+)
+from skillshelf.files import NotPlainFile, Page, mounts_below, split_below, system
 from skillshelf.locks import make_lock
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, DirectorySource, NoteKey, Source, read_skill_folder
+from skillshelf.trust._approvals import OwnRepository, Pending
 from skillshelf.trust._other_content import find_file_trees, find_pending_folder
-from skillshelf.trust._own import AgentMark, AgentWrites, OwnRepository, find_skill_of, is_foreign
-from skillshelf.trust._pending import Pending, UnreviewedFile, compare_with_approved
+from skillshelf.trust._own import is_foreign
 from skillshelf.trust._store import Trust
 from skillshelf.trust._trees import (
     DiskState,
+    Snapshot,
     SnapshotEntry,
-    TemporaryCopies,
     TreeCopy,
     hash_file,
     take_signature,
@@ -180,6 +186,87 @@ def choose_version(versions: Iterable[str], usable: Container[str]) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class UnreviewedFile:
+    """A file of a skill that the user has not approved as it is now."""
+
+    skill: str
+    folder: str
+    """The skill's folder, below the workspace."""
+    path: str
+    """The file, below the skill's folder."""
+    status: Literal["new", "changed"]
+    """`new`: no version of the skill was approved."""
+
+    def __str__(self) -> str:
+        if self.status == "changed":
+            return f"{self.path} changed since you approved the skill {self.skill!r}."
+        return f"{self.path} belongs to the skill {self.skill!r}, which you have not approved."
+
+    def as_json(self) -> dict[str, str]:
+        """Return the file's fields for programs."""
+        return {"skill": self.skill, "folder": self.folder, "path": self.path, "status": self.status}
+
+
+def compare_with_approved(
+    skill: str, folder: str, on_disk: Snapshot, approved: Snapshot | None
+) -> Iterator[UnreviewedFile]:
+    """Yield the files on disk that are not exactly as they were approved.
+
+    If the folder could not be read as a whole, nothing is known about any of its files, and all known ones count.
+    """
+    if approved is None:
+        for entry in on_disk.entries:
+            yield UnreviewedFile(skill, folder, entry.path, "new")
+        return
+
+    present = approved.entries if on_disk.fault else on_disk.entries
+    for entry in present:
+        if on_disk.fault or approved.entry(entry.path) != entry:
+            yield UnreviewedFile(skill, folder, entry.path, "changed")
+
+
+class AgentWrites:
+    """The files of a workspace that the agent wrote in this session in the user's sight, as it left them.
+
+    Skills have several files, and the agent writes one at a time: a skill is approved when all of it has been seen.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._entries: dict[str, SnapshotEntry] = {}
+
+    def add(self, path: str, sha256: str) -> None:
+        """Record a file below the root, unless its content is no longer the one with this hash."""
+        self._entries.pop(path, None)
+        with suppress(TrustError):
+            entry = hash_file(self._root, path)
+            if entry.sha256 == sha256:
+                self._entries[path] = entry
+
+    def entries(self, key: str) -> set[SnapshotEntry]:
+        """Return the files of the skill at a key, with their paths in the skill."""
+        prefix = f"{key}/" if key else ""
+        entries = set()
+        for path, entry in self._entries.items():
+            if path.startswith(prefix):
+                entries.add(replace(entry, path=path.removeprefix(prefix)))
+        return entries
+
+
+def find_skill_of(root: str, parts: list[str]) -> str | None:
+    """Return the key of the skill that a path below the root belongs to: of the outermost folder that is one."""
+    depths = [*range(1, len(parts)), 0]
+    # A workspace that is itself a skill has other skills in its dot-folders only.
+    if len(parts) > 1 and not parts[0].startswith("."):
+        depths = list(range(len(parts)))
+    for depth in depths:
+        key = "/".join(parts[:depth])
+        if any(os.path.isfile(f"{root}/{key}/{name}") for name in SKILL_FILES):
+            return key
+    return None
+
+
 class ServedSkill(NamedTuple):
     """A skill that the shelf has from a workspace."""
 
@@ -191,8 +278,8 @@ class ServedSkill(NamedTuple):
 class TrustedSource:
     """Wraps the source of a workspace. Skills are served from copies of approved versions, never from live files.
 
-    In a repository that the user declared their own, each version on disk comes into use by itself, except for those
-    that the agent wrote.
+    In a repository that the user declared their own, each version on disk comes into use by itself as long as no agent
+    is at work there.
     """
 
     def __init__(self, inner: DirectorySource, trust: Trust) -> None:
@@ -206,7 +293,6 @@ class TrustedSource:
         """The record of the repository if the user declared it their own; None if it is one like any other."""
         self._skills = SkillsOnDisk(inner)
         self._writes = AgentWrites(inner.root)
-        self._copies = TemporaryCopies()
         self._usable: Collection[str] = ()
         """The trees that may be served: approved ones, and those in use because the repository is the user's own."""
         self._generation = -1
@@ -396,31 +482,54 @@ class TrustedSource:
             name=skill.name_on_disk or key.rpartition("/")[2],
             snapshot=snapshot,
             location=f"{self._skills.path(key)}/SKILL.md",
+            copy=skill.serving.copy if skill.serving else None,
             blocked=self.refusal,
         )
-        if skill.serving and not self.trust.is_approved(skill.served_tree):
-            # The rest is in use because it is the user's own, without ever having been approved.
-            self.trust.use_own(self.root, content, is_seen=True)
-        else:
-            self.trust.approve(content)
+        self.trust.approve_write(content)
         return True
 
-    def find_trees(self) -> dict[str, str]:
-        """Return the skills as they are on disk now, by key, except for those that are not the user's own."""
-        with self._lock:
-            self._skills.sweep()
-            trees = {}
-            for key, skill in self._skills.present():
-                self._skills.check(key, skill)
-                if not self._is_foreign(key, skill):
-                    trees[key] = skill.tree
-            return trees
+    @contextmanager
+    def agent_at_work(self) -> Iterator[None]:
+        """Let an agent change files while the block runs. In a repository of the user's own, they review the changes.
 
-    def is_usable(self, tree: str) -> bool:
-        """Return True if content may be served, by the user's decisions as they are now."""
+        Raises TrustError, before the block, if that cannot be recorded.
+        """
+        lock = self._lock_for_agent()
+        try:
+            yield
+        finally:
+            if lock is not None:
+                system.close(lock)
+                self._require_review()
+
+    def _lock_for_agent(self) -> int | None:
+        """Return the descriptor of a lock; None if the repository is not the user's own."""
         with self._lock:
+            was_own = self.own is not None  # and is so again if the record just cannot be read right now
             self._read_record()
-            return tree in self._usable
+            if self.own is None and not was_own:
+                return None
+            try:
+                before = self._find_content()
+            except OSError as error:
+                raise TrustError(f"{self.root} cannot be read: {error.strerror or error}.") from None
+            return self.trust.lock_for_agent(self.root, before)
+
+    def _require_review(self) -> None:
+        """Have the user review what an agent changed that has ended or was killed."""
+        # If that cannot be recorded, its lock file stays, and nothing comes into use until it can be.
+        with self._lock, suppress(SkillError, OSError):
+            self.trust.require_review(self.root, self._find_content)
+
+    def _find_content(self) -> dict[str, str]:
+        """Return the skills and the files of instructions as they are on disk now, by key, but none that is foreign."""
+        self._skills.sweep()
+        trees = find_file_trees(self.root)
+        for key, skill in self._skills.present():
+            self._skills.check(key, skill)
+            if not self._is_foreign(key, skill):
+                trees[key] = skill.tree
+        return trees
 
     # -- deciding and carrying it out ---------------------------------------------------------------------------------
 
@@ -435,8 +544,7 @@ class TrustedSource:
         """In a repository of the user's own, bring into use what changed on disk."""
         if self.own is None:
             return
-        with suppress(TrustError, OSError):  # the mark of the killed agent stays, and nothing comes into use
-            self.trust.settle_killed(self.root, self._find_all_trees)
+        self._require_review()
         self._read_record()
         if self.own is None:
             return
@@ -454,21 +562,13 @@ class TrustedSource:
             return  # the record cannot be written: they stay pending
         self._read_record()
 
-    def _find_all_trees(self) -> dict[str, str]:
-        """Return the skills and the files of project instructions, by key."""
-        skills = {key: skill.tree for key, skill in self._skills.present()}
-        return {**skills, **find_file_trees(self.root)}
-
     def _is_foreign(self, key: str, skill: SkillOnDisk) -> bool:
         entries = skill.on_disk.snapshot.entries if skill.on_disk else ()
         return is_foreign(self.root, key, [entry.path for entry in entries])
 
     def _applies_unasked(self, key: str, skill: SkillOnDisk) -> bool:
         """Return True if a skill comes into use without a question, because the repository is the user's own."""
-        if self.own is None:
-            return False
-        is_complete = skill.is_usable and bool(skill.tree)
-        return is_complete and key not in self.own.held and not self._is_foreign(key, skill)
+        return self.own is not None and self.own.applies(self._describe(key, skill))
 
     def _serve_changed(self) -> dict[str, Found | None]:
         """Decide again about changed skills, or about all if the record changed. Return the changes for the shelf."""
@@ -483,8 +583,8 @@ class TrustedSource:
             if found is not skill.reported:
                 skill.reported = found
                 changes[key] = found
-            if skill.served_tree in self._approved:
-                approved_here[key] = skill.served_tree
+            if skill.tree in self._approved:
+                approved_here[key] = skill.tree
             if skill.reading is None:
                 self._skills.remove(key)
         self.trust.note_places(self.root, approved_here)
@@ -500,8 +600,8 @@ class TrustedSource:
         tree = choose_version((skill.tree, skill.served_tree, last_in_use), self._usable)
         is_on_disk = bool(tree) and tree == skill.tree
         copy = self.trust.copy(tree) if tree else None
-        if copy is None and is_on_disk and skill.on_disk:
-            copy = self._copies.make(self.root, key, skill.on_disk.snapshot)
+        if copy is None and is_on_disk:
+            copy = self.trust.restore_copy(self._describe(key, skill))
 
         if copy is None:
             skill.serving = None
@@ -542,7 +642,7 @@ class TrustedSource:
         """
         if skill.reading is None or skill.on_disk is None or skill.is_usable:
             return ()
-        is_own = self.own is not None and key not in self.own.held and not self._is_foreign(key, skill)
+        is_own = self.own is not None and key not in self.own.to_review and not self._is_foreign(key, skill)
         written = self._writes.entries(key)
         if is_own or any(skill.on_disk.snapshot.entry(name) in written for name in SKILL_FILES):
             return skill.reading.diagnostics
@@ -590,48 +690,8 @@ class TrustedSource:
             location=location,
             copy=copy,
             blocked=blocked,
-            by_agent=self.own is not None and key in self.own.held,
+            by_agent=self.own is not None and key in self.own.to_review,
         )
-
-
-class AgentHold:
-    """A time in which an agent may change files. Call `end` when it is over, whatever happened."""
-
-    def __init__(self, source: TrustedSource, mark: AgentMark) -> None:
-        self._source = source
-        self._mark = mark
-        try:
-            self._before = self._find_trees()
-        except OSError as error:
-            mark.remove()  # nothing has changed yet
-            mark.release()
-            raise TrustError(f"{source.root} cannot be read: {error.strerror or error}.") from None
-
-    def end(self) -> None:
-        """Hold everything that has changed and that the user has not approved meanwhile."""
-        changed: list[str] = []
-        try:
-            for key, tree in self._find_trees().items():
-                is_same = bool(tree) and self._before.get(key) == tree
-                if not is_same and not self._source.is_usable(tree):
-                    changed.append(key)
-        except BaseException:
-            self._mark.release()  # it stays, so everything that differs is held
-            raise
-        self._source.trust.hold(self._source.root, changed, self._mark)
-
-    def _find_trees(self) -> dict[str, str]:
-        return {**self._source.find_trees(), **find_file_trees(self._source.root)}
-
-
-def begin_hold(source: TrustedSource) -> AgentHold | None:
-    """Hold back what an agent changes from now on. Return None if the repository is not the user's own.
-
-    Raises TrustError if it cannot be recorded.
-    """
-    if source.trust.find_own(source.root) is None:
-        return None
-    return AgentHold(source, source.trust.mark_agent(source.root))
 
 
 _OF_THE_PROJECT = ("project", "parent")

@@ -2,36 +2,113 @@
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from skillshelf.errors import TrustError
-from skillshelf.files import make_private_folders, replace_file, state_home, system
+from skillshelf.files import (
+    LockTimeout,
+    NotPlainFile,
+    NotPrivate,
+    file_stamp,
+    hold_lock,
+    is_fresh,
+    make_private_folders,
+    read_private,
+    replace_file,
+    state_home,
+    system,
+)
 from skillshelf.trust._approvals import (
     Approvals,
     ApprovedTree,
     NewerVersion,
-    RecordFile,
-    RecordText,
-    dump_approvals,
-    parse_approvals,
-)
-from skillshelf.trust._own import (
-    AgentMark,
-    AgentMarks,
     OwnChanges,
     OwnRepository,
-    check_repository,
+    Pending,
+    dump_approvals,
     find_changes,
-    identify_repository,
+    parse_approvals,
 )
-from skillshelf.trust._pending import Pending
+from skillshelf.trust._own import AgentLock, check_repository, identify_repository
 from skillshelf.trust._trees import TreeCopy, load_copy, make_copy, remove_copy
 
 _MOVE = "Set XDG_STATE_HOME to a folder of yours outside the workspace"
 _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what is pending."
+# A process that dies releases the lock, and one that lives needs it for a moment.
+_LOCK_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordText:
+    """The record's bytes, or the reason why they cannot be used."""
+
+    data: bytes | None
+    """None if there is no record."""
+    fault: str = ""
+
+
+class RecordFile:
+    """The file `approvals.json`, and the lock beside it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.path = f"{folder}/approvals.json"
+        self.bad = f"{self.path}.bad"
+        """The name that a damaged record gets."""
+        self._last_status: os.stat_result | None = None
+
+    def may_have_changed(self) -> bool:
+        """Return True unless the file's times prove that it is the one read last."""
+        status = self._status()
+        if status is None or self._last_status is None:
+            return True
+        return file_stamp(status) != file_stamp(self._last_status) or is_fresh(status, time.time_ns())
+
+    def read(self) -> RecordText:
+        """Read the file, which only this user may have written."""
+        self._last_status = self._status()
+        try:
+            return RecordText(read_private(self.path))
+        except FileNotFoundError:
+            return RecordText(None)
+        except NotPlainFile:
+            return RecordText(None, "The record of approvals is not a plain file")
+        except NotPrivate as error:
+            return RecordText(None, str(error))
+        except OSError as error:
+            return RecordText(None, f"The record of approvals cannot be read: {error.strerror}")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the lock. Raises OSError if it cannot be written, TrustError if another process does not release it."""
+        make_private_folders(self.folder)
+        path = f"{self.folder}/lock"
+        try:
+            with hold_lock(path, timeout=_LOCK_SECONDS):
+                yield
+        except LockTimeout:
+            raise TrustError(f"Another process has held {path} for {_LOCK_SECONDS:.0f} seconds. Try again.") from None
+
+    def set_aside(self, data: bytes) -> None:
+        """Rename a damaged record, unless another process has repaired it. Call it with the lock held."""
+        if self.read().data == data:
+            system.replace(self.path, self.bad)
+
+    def remove_leftovers(self) -> None:
+        """Remove the scratch files of killed processes. Call it with the lock held."""
+        for name in system.listdir(self.folder):
+            if name.startswith("approvals.json.") and not name.endswith(".bad"):
+                system.unlink(f"{self.folder}/{name}")
+
+    def _status(self) -> os.stat_result | None:
+        try:
+            return system.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return None
 
 
 class Trust:
@@ -46,7 +123,6 @@ class Trust:
         """Why the record cannot be used, so that nothing is trusted; empty if all is well."""
         self.approvals = Approvals()
         self._record = RecordFile(self.path)
-        self._marks = AgentMarks(f"{self.path}/agents")
         self._last_read = RecordText(None)
         self._is_newer = False
         self._copies: dict[str, TreeCopy] = {}
@@ -90,6 +166,12 @@ class Trust:
         self._copies[tree] = copy
         return copy
 
+    def restore_copy(self, content: Pending) -> TreeCopy | None:
+        """Make a lost copy again from the same content. Return None if the content has changed or the disk is full."""
+        with suppress(TrustError), self._change(f"copy {content.name!r}"):
+            self._store_copy(content)
+        return self.copy(content.tree)
+
     def refresh(self) -> None:
         """Read the record again if another process may have changed it."""
         if self.path and self._record.may_have_changed():
@@ -109,7 +191,7 @@ class Trust:
             for item in pending:
                 self._store_copy(item)
                 approval = ApprovedTree(item.name, now, item.kind)
-                approvals = approvals.add(item.tree, approval).place(item.root, item.key, item.tree)
+                approvals = approvals.approve(item.root, item.key, item.tree, approval)
             self._write(approvals)
 
     def revoke(self, trees: Collection[str]) -> None:
@@ -188,22 +270,18 @@ class Trust:
             return None
         return repository
 
-    def use_own(self, root: str, *content: Pending, gone: Collection[str] = (), is_seen: bool = False) -> None:
+    def use_own(self, root: str, *content: Pending, gone: Collection[str] = ()) -> None:
         """Bring content of the user's own repository into use, exactly as it is in its snapshot. Raises TrustError.
 
-        While an agent works there, nothing changes. If an agent was killed there, the content is held instead, because
-        it may be the agent's; `settle_killed` ends this. `gone` are the keys of skills that no longer exist. `is_seen`:
-        the agent wrote the content in the user's sight.
+        Nothing changes while an agent is at work there, and where the user has to review something. `gone` are the keys
+        of skills that no longer exist.
         """
         with self._change("use your own skills"):
             repository = self.find_own(root)
-            agents = "idle" if is_seen else self._marks.find_state(root)
-            if repository is None or agents == "at work":
+            if repository is None or self.is_agent_at_work(root):
                 return
-            if agents == "killed":
-                repository = repository.hold(item.key for item in content)
             for item in content:
-                if item.key in repository.held and not is_seen:
+                if item.key in repository.to_review:
                     continue
                 with suppress(TrustError):  # it is being edited right now, and the next look finds it again
                     self._store_copy(item)
@@ -211,41 +289,59 @@ class Trust:
             left = {key: tree for key, tree in repository.in_use.items() if key not in gone}
             self._write(self.approvals.with_own(root, replace(repository, in_use=left)))
 
-    def settle_killed(self, root: str, find_trees: Callable[[], Mapping[str, str]]) -> None:
-        """If an agent was killed in a repository, hold everything that it may have changed, and remove its mark.
+    def approve_write(self, content: Pending) -> None:
+        """Approve content that the agent wrote with the whole change in the user's sight. Raises TrustError.
 
-        `find_trees` returns all skills and files of instructions that are there, by key: the mark is the only sign of
-        the agent, so none of them may be left for later. Raises TrustError.
+        If the version before it was in use as the user's own, without ever having been approved, so is this one.
         """
-        if not self._marks.any(root):
+        if content.copy is None or self.is_approved(content.copy.tree):
+            self.approve(content)
             return
-        with self._change("hold what a killed agent changed"):
-            repository = self.find_own(root)
-            if repository is None or self._marks.find_state(root) != "killed":
-                return
-            usable = {*self.approvals.trees, *repository.in_use.values()}
-            changed = [key for key, tree in find_trees().items() if tree not in usable]
-            self._write(self.approvals.with_own(root, repository.hold(changed)))
-            self._marks.remove_abandoned(root)
+        with self._change(f"use {content.name!r}"):
+            repository = self.find_own(content.root)
+            if repository:
+                self._store_copy(content)
+                repository = repository.use(content.key, content.tree).end_review(content.key)
+                self._write(self.approvals.with_own(content.root, repository))
 
-    def mark_agent(self, root: str) -> AgentMark:
-        """Record that an agent changes files of a repository, until `hold`. Raises TrustError."""
-        with self._change("run a command of the agent in your own repository"):
-            return self._marks.set(root)
+    def is_agent_at_work(self, root: str) -> bool:
+        """Return True if an agent is at work in a repository, or was killed there. `require_review` ends the latter."""
+        return self._agent_lock(root).exists()
 
-    def hold(self, root: str, keys: Collection[str], mark: AgentMark) -> None:
-        """Hold what an agent left at these keys until the user has looked at it, and remove the agent's mark.
+    def lock_for_agent(self, root: str, before: Mapping[str, str]) -> int:
+        """Return a descriptor of a lock for an agent at work, until it is closed. Raises TrustError.
 
-        If that cannot be recorded, the mark stays behind, and everything that changed is held as after a kill.
+        `before` has the skills and files of instructions that are there, by key. Call `require_review` afterwards.
         """
-        try:
-            with suppress(TrustError), self._change("hold what the agent changed"):
-                repository = self.approvals.own.get(root)
-                if repository and not repository.held.issuperset(keys):
-                    self._write(self.approvals.with_own(root, repository.hold(keys)))
-                mark.remove()
-        finally:
-            mark.release()
+        with self._change("run a command of the agent in your own repository"):
+            return self._agent_lock(root).acquire(before)
+
+    def require_review(self, root: str, find_content: Callable[[], Mapping[str, str]]) -> None:
+        """Once no agent is at work in a repository any more, record what has changed since the first of them began.
+
+        `find_content` returns the skills and files of instructions that are there now, by key. Raises TrustError.
+        """
+        lock = self._agent_lock(root)
+        if not lock.exists():
+            return
+        with self._change("record what the agent changed"):
+            if not lock.exists() or lock.is_held():
+                return
+            repository = self.approvals.own.get(root)
+            if repository:
+                before = lock.read_before()
+                usable = {*self.approvals.trees, *repository.in_use.values()}
+                changed = []
+                for key, tree in find_content().items():
+                    is_same = bool(tree) and before.get(key) == tree
+                    if not is_same and tree not in usable:
+                        changed.append(key)
+                if changed:
+                    self._write(self.approvals.with_own(root, repository.require_review(changed)))
+            lock.remove()
+
+    def _agent_lock(self, root: str) -> AgentLock:
+        return AgentLock(f"{self.path}/agents", root)
 
     def take_own_changes(self, root: str) -> OwnChanges:
         """Return what came into use in the user's own repository since the last call, in any process."""

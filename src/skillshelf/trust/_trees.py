@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
@@ -330,19 +329,3 @@ def remove_copy(path: str) -> None:
     scratch = f"{os.path.dirname(path)}/.old-{secrets.token_hex(8)}"
     system.rename(path, scratch)
     shutil.rmtree(scratch, ignore_errors=True)
-
-
-class TemporaryCopies:
-    """Copies that last as long as this process, for approved content whose lasting copy is missing or damaged."""
-
-    def __init__(self) -> None:
-        self._home: tempfile.TemporaryDirectory[str] | None = None
-
-    def make(self, root: str, folder: str, snapshot: Snapshot) -> TreeCopy | None:
-        """Copy a skill. Return None if its files are no longer those of the snapshot, or if the disk is full."""
-        try:
-            if self._home is None:
-                self._home = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
-            return make_copy(root, folder, snapshot, f"{self._home.name}/{secrets.token_hex(8)}")
-        except (TrustError, OSError):
-            return None
