@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,11 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 import prepared
 from chats import OnTerminal, chat, script
 
+from skillshelf import DirectorySource
 from skillshelf.agent.rules import RuleBook
+from skillshelf.files import identify
 from skillshelf.settings import load_settings
+from skillshelf.trust import OwnChanges, Trust, TrustedSource, trusted_text
 
 STORED = Path(__file__).parent / "stored"
 WORKSPACE = "/srv/shop"
@@ -53,9 +57,13 @@ def move_workspace(home: Path, workspace: str) -> None:
 
     record = home / "state/skillshelf/trust/approvals.json"
     document = json.loads(record.read_text())
+    _sign(document)
+    record.write_text(json.dumps(document))
+
+
+def _sign(document: dict[str, Any]) -> None:
     text = json.dumps(document["approvals"], sort_keys=True, separators=(",", ":"))
     document["sha256"] = hashlib.sha256(text.encode()).hexdigest()
-    record.write_text(json.dumps(document))
 
 
 def test_settings_and_choices_are_in_force(shop: Path) -> None:
@@ -71,6 +79,47 @@ def test_approvals_hold_for_the_approved_content(shop: Path) -> None:
     assert "2 approved, 0 pending" in listed
     (shop / "AGENTS.md").write_text("Answer in French.\n")
     assert "1 approved, 1 pending" in prepared.run(["trust", "--list"], cwd=shop).stdout
+
+
+@pytest.fixture
+def mine(shop: Path, tmp_path: Path) -> Path:
+    """Return the repository that the user declared their own, at another path, with AGENTS.md held for review."""
+    repository = tmp_path / "mine"
+    (repository / ".git").mkdir(parents=True)
+    (repository / "AGENTS.md").write_text("Written by an agent.\n")
+    trust = tmp_path / "state/skillshelf/trust"
+    record = trust / "approvals.json"
+    document = json.loads(record.read_text())
+    own = document["approvals"]["own"]
+    own[str(repository)] = own.pop("/srv/mine")
+    own[str(repository)]["folder"] = identify(str(repository))
+    own[str(repository)]["version_control"] = identify(str(repository / ".git"))
+    own[str(repository)]["held"] = ["AGENTS.md"]
+    for key, tree in own[str(repository)]["in_use"].items():
+        shutil.copytree(trust / "trees" / tree / "files", repository / key)
+    _sign(document)
+    record.write_text(json.dumps(document))
+    return repository
+
+
+def test_an_own_repository_is_still_the_users(mine: Path) -> None:
+    """What was in use is, without a notice, and so is an edit; what waited for review still does."""
+    listed = prepared.run(["trust", "--list"], cwd=mine).stdout
+    assert "has been your own since 2026-11-18" in listed
+    assert "1 your own, 1 pending" in listed
+    trust = Trust.open()
+    source = TrustedSource(DirectorySource(mine, "project"), trust)
+    source.refresh()
+    assert source.served.keys() == {".agents/skills/hello"}
+    assert trust.take_own_changes(str(mine)) == OwnChanges()
+
+    with (mine / ".agents/skills/hello/SKILL.md").open("a") as file:
+        file.write("Edited.\n")
+    source.refresh()
+    assert trust.take_own_changes(str(mine)) == OwnChanges(changed=(".agents/skills/hello",))
+    assert source.pending == ()
+    text, pending = trusted_text(mine / "AGENTS.md", trust)
+    assert (text, bool(pending and pending.by_agent)) == (None, True)
 
 
 def test_approval_rules_are_read(shop: Path) -> None:
