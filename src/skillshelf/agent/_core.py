@@ -301,17 +301,17 @@ class AgentCore:
         self._switch_to(forked)
         return session.id
 
-    async def compact(self, focus: str = "", *, fallback: bool = False) -> Compacted:
+    async def compact(self, focus: str = "") -> Compacted:
         """Replace the conversation by a summary and the skills that were loaded.
 
-        If the model fails, its error is raised and nothing has changed. With `fallback`, the oldest messages are
-        dropped instead. If there is nothing to gain, nothing changes either.
+        If the model fails, its error is raised and nothing has changed. If there is nothing to gain, nothing changes
+        either.
         """
         conversation = self.conversation
         if not conversation.messages:
             raise SessionError("The conversation is empty, so there is nothing to shorten.")
         result = await shorten(
-            conversation, conversation.messages, self.model, self.loop.window, focus=focus, fallback=fallback
+            conversation, conversation.messages, self.model, self.loop.window, focus=focus, fallback=False
         )
         if result.is_shorter:
             conversation.replace(result.messages)

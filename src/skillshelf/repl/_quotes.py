@@ -18,29 +18,11 @@ _MAX_CHARACTERS_PER_CELL = 4
 """A line of a file can have millions of characters. No more of it than this is measured to fill a row."""
 
 
-class QuotedText:
-    """A text in which quoted lines stand behind a bar.
-
-    A quoted line that is too long for the screen goes on behind its bar, so that no part of it stands where our own
-    words do.
-    """
-
-    def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self._lines:
-            if not line.startswith(_BAR):
-                yield Text(line)
-                continue
-
-            width = max(20, options.max_width - len(_BAR))
-            for part in Text(line.removeprefix(_BAR)).wrap(console, width, overflow="fold"):
-                yield Text.assemble((_BAR, "dim"), part)
-
-
 class Argument:
-    """An argument of a tool call. If it has several lines, they are quoted, so that none can pass for our question."""
+    """An argument of a tool call. If it has several lines, they stand behind a bar, so that none can pass for ours.
+
+    A line that is too long for the screen goes on behind its bar.
+    """
 
     def __init__(self, name: str, value: object) -> None:
         self._name = clean_line(name)
@@ -53,7 +35,10 @@ class Argument:
             return
 
         yield label
-        yield QuotedText("\n".join(_BAR + line for line in self._value.split("\n")))
+        width = max(20, options.max_width - len(_BAR))
+        for line in self._value.split("\n"):
+            for part in Text(line).wrap(console, width, overflow="fold"):
+                yield Text.assemble((_BAR, "dim"), part)
 
 
 class Diff:

@@ -87,8 +87,8 @@ class Screen:
         self.console = console
         self._answer = MarkdownStream(console)
         self._running_calls: dict[str, _RunningCall] = {}
-        self._announced_loads: list[tuple[str, str]] = []
-        """Skill and reference of each load that has a line on the screen, until its tool call returns."""
+        self._announced_loads = 0
+        """Loads by the model that have a line on the screen, and whose tool calls have not returned."""
         self.results: deque[CallResult] = deque(maxlen=_MAX_RESULTS)
         """The last results, folded on the screen."""
         self._activity: str | Countdown = ""
@@ -134,7 +134,7 @@ class Screen:
             self._activity = Countdown(event.seconds, "trying again")
         if isinstance(event, on.Failed | on.Finished):
             self._running_calls.clear()
-            self._announced_loads.clear()
+            self._announced_loads = 0
 
     def show_waiting(self, activity: str = "") -> None:
         """Name what is being done while no tool runs."""
@@ -210,17 +210,15 @@ class Screen:
 
     def _show_load(self, mark: str, title: str, event: on.SkillLoaded | on.ReferenceLoaded) -> None:
         if event.by == "model":
-            reference = event.reference if isinstance(event, on.ReferenceLoaded) else ""
-            self._announced_loads.append((event.skill, reference))
+            self._announced_loads += 1
         details = f"loaded {_LOADED_BY[event.by]}, {_format_size(event.size)}"
         self._print_line(_mark_line(mark, "magenta", title, details))
 
     def _show_result(self, event: on.ToolReturned) -> None:
         running = self._running_calls.pop(event.id, None)
         call = running.event if running else None
-        load = self._find_announced_load(call) if call and event.ok else None
-        if load is not None:
-            self._announced_loads.remove(load)  # its own line said it all
+        if event.ok and event.name == LOAD_TOOL and self._announced_loads:
+            self._announced_loads -= 1  # its own line said it all
             return
 
         title = describe_call(call) if call else Line(clean_line(event.name))
@@ -249,19 +247,6 @@ class Screen:
         """Print the change of a file, unless a question has shown it."""
         if written.diff and not written.confirmed:
             self.console.print(FoldedDiff(clean(written.diff), _MAX_DIFF_LINES, self._margin))
-
-    def _find_announced_load(self, call: on.ToolCalled) -> tuple[str, str] | None:
-        """Return the load that this call made, if a line announced it."""
-        if call.name != LOAD_TOOL:
-            return None
-        skill = str(call.arguments.get("skill_name", ""))
-        reference = str(call.arguments.get("reference") or "")
-        for loaded_skill, loaded_reference in self._announced_loads:
-            # The model may have left out the reference's folder, or qualified the skill's name.
-            is_reference = loaded_reference == reference or loaded_reference.endswith(f"/{reference}")
-            if skill.endswith(loaded_skill) and is_reference:
-                return loaded_skill, loaded_reference
-        return None
 
     def _print_folded(self, line: Line) -> None:
         self.console.print(Line.assemble((self._margin, "dim"), line), no_wrap=True, overflow="ellipsis", crop=True)

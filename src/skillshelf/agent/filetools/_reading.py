@@ -16,8 +16,6 @@ _MAX_COUNTED_BYTES = 256 * 1024 * 1024
 """How far into a file lines are counted: a quarter of a second. The rest can be searched, but not paged."""
 _CHUNK_BYTES = 1024 * 1024
 _SAMPLE_BYTES = 8192
-_HEX_BYTES = 64
-_HEX_BYTES_PER_ROW = 16
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -54,7 +52,7 @@ def read_page(access: FileAccess, path: str, offset: int = 0, limit: int | None 
         if media_type:
             return _read_media(fd, path, info.st_size, media_type)
         if is_binary(sample):
-            return _describe_binary(path, info.st_size, sample)
+            return _describe_binary(path, info.st_size)
         return _read_lines(fd, path, info.st_size, offset, max_lines)
 
 
@@ -197,13 +195,6 @@ def _read_media(fd: int, path: str, size: int, media_type: str) -> str | Media:
     return Media(header, read_at(fd, 0, _MAX_MEDIA_BYTES, size), media_type)
 
 
-def _describe_binary(path: str, size: int, sample: bytes) -> str:
+def _describe_binary(path: str, size: int) -> str:
     media_type = mimetypes.guess_type(path)[0] or "application/octet-stream"
-    text = f"[{show_path(path)} | {media_type} | {size} bytes]\nBinary file; the first bytes in hex:\n"
-    head = sample[:_HEX_BYTES]
-    for start in range(0, len(head), _HEX_BYTES_PER_ROW):
-        row = head[start : start + _HEX_BYTES_PER_ROW]
-        text += f"{start:08x}  {row.hex(' ')}\n"
-    if size > len(head):
-        text += f"... ({size - len(head)} more bytes)\n"
-    return text
+    return f"[{show_path(path)} | {media_type} | {size} bytes]\nBinary file.\n"
