@@ -1,5 +1,6 @@
 """The agent uses only the parts of a workspace that the user approved."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from agent_kit import User, agent, of, requests, say
 
 from skillshelf.agent import AgentCore, Answer
-from skillshelf.agent.events import Failed, Finished, Notice, SkillsReloaded, ToolReturned
+from skillshelf.agent.events import Failed, Finished, Notice, SkillsReloaded, ToolOutput, ToolReturned
 from skillshelf.testing import call
 from skillshelf.trust import Trust
 
@@ -279,6 +280,22 @@ def test_a_command_of_the_agent_does_not_make_instructions(tmp_path: Path, write
     assert "EVIL" not in requests(later)[0].system
     assert sorted(pending.name for pending in later.skills.pending) == ["AGENTS.md", "pdf"]
     assert "EVIL" in (tmp_path / "AGENTS.md").read_text()
+
+
+def test_edits_after_a_stopped_command_are_the_users(tmp_path: Path, write: Write) -> None:
+    write("pdf", "Before.")
+    core = own_agent(tmp_path, call("run_command", command="echo EVIL > AGENTS.md; echo begun; exec sleep 60"), "b")
+
+    async def stop_the_command() -> None:
+        async for event in core.process_message("go"):
+            if isinstance(event, ToolOutput):
+                core.cancel()
+
+    asyncio.run(stop_the_command())
+    write("pdf", "After.")
+    say(core, "two")
+    assert "After." in requests(core)[-1].system
+    assert [pending.name for pending in core.skills.pending] == ["AGENTS.md"]
 
 
 def test_changes_in_an_own_repository_are_named_at_the_next_start(tmp_path: Path, write: Write) -> None:

@@ -500,7 +500,7 @@ class TrustedSource:
         finally:
             if lock is not None:
                 system.close(lock)
-                self._require_review()
+                self._record_agent_changes()
 
     def _lock_for_agent(self) -> int | None:
         """Return the descriptor of a lock; None if the repository is not the user's own."""
@@ -515,11 +515,11 @@ class TrustedSource:
                 raise TrustError(f"{self.root} cannot be read: {error.strerror or error}.") from None
             return self.trust.lock_for_agent(self.root, before)
 
-    def _require_review(self) -> None:
+    def _record_agent_changes(self) -> None:
         """Have the user review what an agent changed that has ended or was killed."""
         # If that cannot be recorded, its lock file stays, and nothing comes into use until it can be.
         with self._lock, suppress(SkillError, OSError):
-            self.trust.require_review(self.root, self._find_content)
+            self.trust.record_agent_changes(self.root, self._find_content)
 
     def _find_content(self) -> dict[str, str]:
         """Return the skills and the files of instructions as they are on disk now, by key, but none that is foreign."""
@@ -544,7 +544,7 @@ class TrustedSource:
         """In a repository of the user's own, bring into use what changed on disk."""
         if self.own is None:
             return
-        self._require_review()
+        self._record_agent_changes()
         self._read_record()
         if self.own is None:
             return

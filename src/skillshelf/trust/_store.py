@@ -305,18 +305,19 @@ class Trust:
                 self._write(self.approvals.with_own(content.root, repository))
 
     def is_agent_at_work(self, root: str) -> bool:
-        """Return True if an agent is at work in a repository, or was killed there. `require_review` ends the latter."""
+        """Return True if an agent is at work in a repository, or was killed there and its changes are not recorded."""
         return self._agent_lock(root).exists()
 
     def lock_for_agent(self, root: str, before: Mapping[str, str]) -> int:
         """Return a descriptor of a lock for an agent at work, until it is closed. Raises TrustError.
 
-        `before` has the skills and files of instructions that are there, by key. Call `require_review` afterwards.
+        `before` has the skills and files of instructions that are there, by key. Afterwards call
+        `record_agent_changes`.
         """
         with self._change("run a command of the agent in your own repository"):
             return self._agent_lock(root).acquire(before)
 
-    def require_review(self, root: str, find_content: Callable[[], Mapping[str, str]]) -> None:
+    def record_agent_changes(self, root: str, find_content: Callable[[], Mapping[str, str]]) -> None:
         """Once no agent is at work in a repository any more, record what has changed since the first of them began.
 
         `find_content` returns the skills and files of instructions that are there now, by key. Raises TrustError.
