@@ -4,12 +4,13 @@ import json
 import os
 import tomllib
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from skillshelf.agent import DEFAULTS
-from skillshelf.cli._doctor import EXTRAS
+from skillshelf.cli._doctor import ADAPTER_EXTRAS, EXTRAS, SKILL_EXTRAS
 
 Run = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -42,11 +43,18 @@ def test_a_fresh_installation_has_no_problem(run: Run) -> None:
 
 def test_it_knows_every_extra_of_the_package() -> None:
     extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
-    assert sorted(EXTRAS) == sorted(extras.keys() - {"all"})
+    assert sorted((*EXTRAS, *SKILL_EXTRAS, *ADAPTER_EXTRAS)) == sorted(extras.keys() - {"all"})
 
 
 def test_a_missing_extra_comes_with_the_command_that_installs_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skillshelf.cli._doctor._has_module", lambda name: name != "mcp")
+    requires = metadata.requires
+
+    def find_without_mcp(package: str) -> list[str] | None:
+        if package == "mcp":
+            raise metadata.PackageNotFoundError(package)
+        return requires(package)
+
+    monkeypatch.setattr(metadata, "requires", find_without_mcp)
     out = run("doctor")[1]
     assert "note    the extra mcp is not installed: skillshelf serve\n          pip install 'skillshelf[mcp]'" in out
 

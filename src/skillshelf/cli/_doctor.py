@@ -7,12 +7,13 @@ and passwords are never shown.
 import argparse
 import os
 import platform
+import re
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.util import find_spec
+from importlib import metadata
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -44,47 +45,23 @@ _MAX_GROUPS = 6
 _MAX_CHOICES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """An optional part of skillshelf, and the modules that its libraries bring."""
-
-    purpose: str
-    modules: tuple[str, ...]
-    is_adapter: bool = False
-    """True if it brings the shelf into a framework, which only users of that framework miss."""
-    is_skill: bool = False
-    """True if a bundled skill needs it, which only users of that skill miss."""
-
-
 EXTRAS = {
-    "chat": Extra(
-        "skillshelf chat", ("pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "anthropic", "openai")
-    ),
-    "evals": Extra("skillshelf eval", ("pydantic_ai_harness", "dbos", "psycopg", "jinja2")),
-    "mcp": Extra("skillshelf serve", ("mcp",)),
-    "tokens": Extra("exact token counts", ("rs_bpe",)),
-    "watch": Extra("edits picked up at once", ("watchfiles",)),
-    "search": Extra("search by meaning", ("numpy", "tokenizers", "wordllama")),
-    "fetch": Extra("skills that fetch", ("anyio", "httpx2"), is_skill=True),
-    "rag": Extra(
-        "the skill agentic-rag", ("anyio", "httpx2", "ladybug", "lxml_html_clean", "trafilatura"), is_skill=True
-    ),
-    "rag-azure": Extra("agentic-rag with Azure AI Search", ("azure.search.documents",), is_skill=True),
-    "rag-neo4j": Extra("agentic-rag with Neo4j", ("neo4j",), is_skill=True),
-    "rag-postgres": Extra("agentic-rag with PostgreSQL", ("psycopg",), is_skill=True),
-    "authentication-gates": Extra("the skill authentication-gates", ("anyio", "httpx2"), is_skill=True),
-    "browser": Extra("the skill browser", ("anyio", "httpx2", "playwright"), is_skill=True),
-    "database": Extra("the skill database", ("psycopg",), is_skill=True),
-    "execution-debugging": Extra("the skill execution-debugging", (), is_skill=True),
-    "pdf-extraction": Extra("the skill pdf-extraction", ("pdfplumber", "pypdfium2"), is_skill=True),
-    "weather": Extra("the skill weather", ("anyio", "httpx2"), is_skill=True),
-    "pydantic-ai": Extra("skills in pydantic-ai", ("pydantic_ai",), is_adapter=True),
-    "langchain": Extra("skills in LangChain", ("langchain",), is_adapter=True),
-    "openai-agents": Extra("skills in the OpenAI Agents SDK", ("agents",), is_adapter=True),
-    "claude-agent": Extra("skills in the Claude Agent SDK", ("claude_agent_sdk",), is_adapter=True),
-    "google-adk": Extra("skills in Google ADK", ("google.adk",), is_adapter=True),
-    "agent-framework": Extra("skills in Microsoft Agent Framework", ("agent_framework",), is_adapter=True),
+    "chat": "skillshelf chat",
+    "evals": "skillshelf eval",
+    "mcp": "skillshelf serve",
+    "tokens": "exact token counts",
+    "watch": "edits picked up at once",
+    "search": "search by meaning",
 }
+"""What each optional part of skillshelf is for."""
+SKILL_EXTRAS = (
+    "fetch", "rag", "rag-azure", "rag-neo4j", "rag-postgres", "authentication-gates", "browser", "database",
+    "execution-debugging", "pdf-extraction", "weather",
+)  # fmt: skip
+"""Extras that only users of one bundled skill miss."""
+ADAPTER_EXTRAS = ("pydantic-ai", "langchain", "openai-agents", "claude-agent", "google-adk", "agent-framework")
+"""Extras that only users of one framework miss."""
+_REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w.,-]+)\])?[^;]*;.*extra == [\"'](?P<extra>[\w.-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,35 +100,36 @@ def _examine(args: argparse.Namespace) -> Iterator[Remark]:
 def _examine_installation() -> Iterator[Remark]:
     area = "installation"
     yield Remark(area, "ok", f"skillshelf {__version__} on Python {platform.python_version()} ({sys.executable})")
-    installed = [name for name, extra in EXTRAS.items() if _is_installed(extra)]
+    names = (*EXTRAS, *SKILL_EXTRAS, *ADAPTER_EXTRAS)
+    installed = [name for name in names if _is_installed("skillshelf", name)]
     if installed:
         yield Remark(area, "ok", f"extras: {', '.join(installed)}")
 
-    missing = {name: extra for name, extra in EXTRAS.items() if name not in installed}
-    for name, extra in missing.items():
-        if not extra.is_adapter and not extra.is_skill:
-            message = f"the extra {name} is not installed: {extra.purpose}"
+    for name, purpose in EXTRAS.items():
+        if name not in installed:
+            message = f"the extra {name} is not installed: {purpose}"
             yield Remark(area, "note", message, f"pip install 'skillshelf[{name}]'")
-    skills = [name for name, extra in missing.items() if extra.is_skill]
-    if skills:
-        message = f"libraries of bundled skills are not installed: {', '.join(skills)}"
-        yield Remark(area, "note", message, "pip install 'skillshelf[NAME]' with the one you use")
-    adapters = [name for name, extra in missing.items() if extra.is_adapter]
-    if adapters:
-        message = f"adapters for other frameworks are not installed: {', '.join(adapters)}"
-        yield Remark(area, "note", message, "pip install 'skillshelf[NAME]' with the one you use")
+    groups = {"libraries of bundled skills": SKILL_EXTRAS, "adapters for other frameworks": ADAPTER_EXTRAS}
+    for group, members in groups.items():
+        missing = [name for name in members if name not in installed]
+        if missing:
+            message = f"{group} are not installed: {', '.join(missing)}"
+            yield Remark(area, "note", message, "pip install 'skillshelf[NAME]' with the one you use")
 
 
-def _is_installed(extra: Extra) -> bool:
-    return all(_has_module(module) for module in extra.modules)
-
-
-def _has_module(name: str) -> bool:
-    """Return True if a module can be found. It is not imported."""
+def _is_installed(package: str, extra: str) -> bool:
+    """Return True if a package is installed with everything that this extra of it needs."""
     try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:  # not even the package it is in
+        requirements = metadata.requires(package) or ()
+    except metadata.PackageNotFoundError:
         return False
+    for requirement in map(_REQUIREMENT.match, requirements):
+        if requirement is None or requirement["extra"] != extra:
+            continue
+        extras = (requirement["extras"] or "").split(",")
+        if not all(_is_installed(requirement["name"], each) for each in extras):
+            return False
+    return True
 
 
 def _examine_settings() -> Iterator[Remark]:
