@@ -78,16 +78,12 @@ async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approv
         return str(error)
 
 
-class _UnknownToolError(SkillError):
-    """The model called a tool that does not exist."""
-
-
 def _find_tool(shelf: "Shelf", name: str) -> Tool:
     tools = all_tools(shelf)
     for tool in (*tools, *shelf.blocked_tools()):  # a call of a blocked tool says that it is blocked
         if tool.name == name:
             return tool
-    raise _UnknownToolError(describe_unknown_tool(name, [tool.name for tool in tools]))
+    raise SkillError(describe_unknown_tool(name, [tool.name for tool in tools]))
 
 
 def _ask(tool: Tool, arguments: Mapping[str, Any], approve: ApproveAsync | None) -> bool | Awaitable[bool] | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.errors import MissingExtraError, ModelUnavailableError, SkillError
+from skillshelf.text import count_noun
 from skillshelf.tokens import estimate
 
 try:
@@ -72,16 +73,6 @@ Step = (
 )
 
 
-class ScriptTooShortError(SkillError, AssertionError):
-    """A scripted model was called more often than its script has steps."""
-
-    def __init__(self, steps: int, calls: int) -> None:
-        self.steps = steps
-        self.calls = calls
-        has = "1 step" if steps == 1 else f"{steps} steps"
-        super().__init__(f"The script is too short: it has {has}, and the model was called {calls} times.")
-
-
 class ScriptedModel(FunctionModel):
     """Answers each call with the next step: a text, a tool call, several of them, or a function of the request."""
 
@@ -103,7 +94,8 @@ class ScriptedModel(FunctionModel):
         self.requests.append(request)
         calls = len(self.requests)
         if calls > len(self.script):
-            raise ScriptTooShortError(len(self.script), calls)
+            steps = count_noun(len(self.script), "step")
+            raise SkillError(f"The script is too short: it has {steps}, and the model was called {calls} times.")
         step = self.script[calls - 1]
         actions = step(request) if callable(step) else step
         return list(actions) if isinstance(actions, list) else [actions]

@@ -10,7 +10,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from skillshelf.bundled.authentication_gates._errors import HELP, AccessError, SignInFailedError
+from skillshelf.bundled.authentication_gates._errors import HELP, SignInFailedError
 from skillshelf.bundled.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
 from skillshelf.bundled.authentication_gates._listener import RedirectListener
 from skillshelf.bundled.authentication_gates._login_pages import find_login_form
@@ -146,12 +146,12 @@ class Broker:
         if gate is None and answer.state in ("forbidden", "missing"):
             gate = AuthenticationGate(Site.of(fetched.url), fetched.url, _UNSAID_SCHEMES)
         if gate is None:
-            raise AccessError(
+            raise SkillError(
                 f"{Site.of(fetched.url)} asks for no credential here (status {fetched.status}, {answer.state}). "
                 f"Load the reference 'error_codes.md' if the answer is not what you expect."
             )
         if gate.site not in self._sites:
-            raise AccessError(
+            raise SkillError(
                 f"The user has not allowed credentials for {gate.site}. Ask them whether it may have one; they allow "
                 f"it by attaching the skill with it: --with authentication-gates={gate.site.setting}"
             )
@@ -186,7 +186,7 @@ class Broker:
         try:
             return self._handoffs[handoff_id]
         except KeyError:
-            raise AccessError(
+            raise SkillError(
                 "There is no such hand-off, or it has ended. Call request_access with the address for a new one."
             ) from None
 
@@ -212,7 +212,7 @@ class Broker:
     async def _ask_vault(self, handoff: HandOff) -> None:
         gate = handoff.gate
         if not gate.schemes:
-            raise AccessError(
+            raise SkillError(
                 f"{gate.site} takes {' or '.join(gate.unsupported)} only, which this skill cannot send. Load the "
                 f"reference 'error_codes.md' for what the user can do."
             )
@@ -239,7 +239,7 @@ class Broker:
                 handoff.cookies.clear()  # those of a stranger
                 raise
         else:
-            raise AccessError(
+            raise SkillError(
                 f"The user's vault has a credential for {gate.site}, but not of a kind that the site takes: "
                 f"{', '.join(gate.schemes)}. {self._vault.explain(request)}"
             )
@@ -251,7 +251,7 @@ class Broker:
 
     def _make_basic(self, credential: Credential, site: str) -> str:
         if ":" in credential.user:
-            raise AccessError(f"The user name for {site} has a colon, which basic authentication forbids.")
+            raise SkillError(f"The user name for {site} has a colon, which basic authentication forbids.")
         pair = f"{credential.user}:{credential.password}"
         encoded = base64.b64encode(pair.encode()).decode()
         self._redactor.add(pair, encoded)
@@ -262,11 +262,11 @@ class Broker:
         site = str(handoff.site)
         known = handoff.gate.login_form
         if known is None:
-            raise AccessError(f"{site} shows no form to sign in with. Load the reference 'login_walls.md'.")
+            raise SkillError(f"{site} shows no form to sign in with. Load the reference 'login_walls.md'.")
         page = await self._follow(known.page, handoff)
         form = find_login_form(page.text, page.url, is_refused=True)
         if form is None or not form.password_field or Site.of(form.action) != handoff.site:
-            raise AccessError(
+            raise SkillError(
                 f"The login page of {site} has changed, and is no longer a form that can be filled in. Load the "
                 f"reference 'login_walls.md'."
             )
@@ -359,15 +359,15 @@ class Broker:
     # -- fetching -----------------------------------------------------------------------------------------------------
 
     async def fetch(self, url: str, handoff_id: str) -> Fetched:
-        """Get an address with the credential of a hand-off. Raises an AccessError if the site refuses."""
+        """Get an address with the credential of a hand-off. Raises SkillError if the site refuses."""
         handoff = self.find(handoff_id)
         if Site.of(url) != handoff.site:
-            raise AccessError(
+            raise SkillError(
                 f"This hand-off is for {handoff.site}, and its credential goes nowhere else. Call request_access with "
                 f"the other address."
             )
         if not handoff.is_ready:
-            raise AccessError("The user has not supplied this credential yet. Call finish_access first.")
+            raise SkillError("The user has not supplied this credential yet. Call finish_access first.")
         fetched = await self._follow(url, handoff)
         if fetched.status == 401 and await self._refresh(handoff):
             fetched = await self._follow(url, handoff)
@@ -380,12 +380,12 @@ class Broker:
         if answer.state == "rate-limited":
             seconds = answer.retry_after
             wait = "Wait some minutes" if seconds is None else f"Wait {count_noun(seconds, 'second')}"
-            raise AccessError(f"{site} has had too many requests from here. {wait} before the next one. {HELP}")
+            raise SkillError(f"{site} has had too many requests from here. {wait} before the next one. {HELP}")
         if site != handoff.site:
             return  # another site's answer says nothing about this credential
         if answer.gate is not None and answer.gate.error == "insufficient_scope":
             wanted = f"the scope {answer.gate.scope!r}" if answer.gate.scope else "another scope"
-            raise AccessError(
+            raise SkillError(
                 f"{site} wants {wanted} for this. Ask the user whether you may have it, then call request_access with "
                 f"that scope. {HELP}"
             )
@@ -394,7 +394,7 @@ class Broker:
             self._forget(handoff)
             raise _refused_credential(str(site), reason)
         if answer.state == "forbidden":
-            raise AccessError(f"{site} accepted the credential and refused this address (status 403). {HELP}")
+            raise SkillError(f"{site} accepted the credential and refused this address (status 403). {HELP}")
 
     async def _follow(self, url: str, handoff: HandOff, form: Mapping[str, str] | None = None) -> Fetched:
         """Get an address through its redirects. Only requests to the hand-off's own site carry the credential."""
@@ -426,7 +426,7 @@ class Broker:
             raise FetchFailedError(str(handoff.site), "it redirects to another site with the credential in the address")
 
 
-def _refused_credential(site: str, reason: str) -> AccessError:
-    return AccessError(
+def _refused_credential(site: str, reason: str) -> SkillError:
+    return SkillError(
         f"{site} did not accept the credential: {reason}. It is forgotten, and the hand-off has ended. {HELP}"
     )

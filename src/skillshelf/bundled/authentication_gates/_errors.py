@@ -5,11 +5,7 @@ from skillshelf.errors import SkillError
 HELP = "Load the reference 'error_codes.md' for what to do about it."
 
 
-class AccessError(SkillError):
-    """A site can't be used with a credential."""
-
-
-class SecretInAddressError(AccessError):
+class SecretInAddressError(SkillError):
     """An address has a user name or a password in it."""
 
     def __init__(self) -> None:
@@ -20,7 +16,7 @@ class SecretInAddressError(AccessError):
         )
 
 
-class SignInFailedError(AccessError):
+class SignInFailedError(SkillError):
     """A sign-in ended without a credential."""
 
     def __init__(self, site: str, code: str, reason: str) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from skillshelf.bundled.authentication_gates._errors import AccessError
 from skillshelf.bundled.authentication_gates._redaction import MIN_SECRET
 from skillshelf.bundled.authentication_gates._sites import Site
+from skillshelf.errors import SkillError
 
 _PREFIX = "SKILLSHELF_ACCESS_"
 _FIELDS = ("user", "password", "token", "header", "cookie")
@@ -31,20 +31,20 @@ class Credential:
         return tuple(filter(None, (self.password, self.token, self.cookie)))
 
     def check(self, site: str) -> None:
-        """Raise AccessError if this cannot be sent, or cannot be kept out of what the model reads."""
+        """Raise SkillError if this cannot be sent, or cannot be kept out of what the model reads."""
         for secret in self.secrets:
             if len(secret) < MIN_SECRET:
-                raise AccessError(
+                raise SkillError(
                     f"The credential for {site} has fewer than {MIN_SECRET} characters, and could not be told from "
                     f"ordinary text in an answer. Ask the user to choose a longer one."
                 )
             if not secret.isprintable() or not (self.password or secret.isascii()):
-                raise AccessError(
+                raise SkillError(
                     f"The credential for {site} has characters that cannot be sent. Ask the user to look at it in "
                     f"their vault; a line break at its end is the usual reason."
                 )
         if self.header and not re.fullmatch(r"[A-Za-z0-9-]+", self.header):
-            raise AccessError(f"The vault names a header for {site} that is none. Ask the user to fix it.")
+            raise SkillError(f"The vault names a header for {site} that is none. Ask the user to fix it.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class CommandVault:
         except (OSError, ValueError, subprocess.TimeoutExpired) as error:
             # Neither its arguments nor its output are repeated: both may hold what they should not.
             reason = "did not answer in time" if isinstance(error, subprocess.TimeoutExpired) else "cannot be run"
-            raise AccessError(
+            raise SkillError(
                 f"The user's vault, the program {arguments[0]!r}, {reason}. Ask the user to look at it."
             ) from None
         output = done.stdout.strip()

@@ -2,8 +2,6 @@
 
 from typing import Literal, NamedTuple, TypedDict
 
-from skillshelf.errors import SkillError
-
 Limit = Literal["seconds", "memory", "processes", "output", "interrupted"]
 
 
@@ -90,7 +88,3 @@ class SandboxDescription(TypedDict):
     processes: int
     output_bytes: int
     file_mb: int
-
-
-class ExecutionError(SkillError):
-    """A command can't be run here, or not like this."""

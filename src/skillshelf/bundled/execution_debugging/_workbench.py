@@ -14,8 +14,9 @@ from typing import get_args
 
 from skillshelf.agent import find_repositories
 from skillshelf.agent.scripts import CleanPath, Program, RunLimits, run_program
-from skillshelf.bundled.execution_debugging._results import Ending, ExecutionError, Limit, Limits
+from skillshelf.bundled.execution_debugging._results import Ending, Limit, Limits
 from skillshelf.bundled.execution_debugging._sandbox import Sandbox, find_sandbox
+from skillshelf.errors import SkillError
 
 _MAX_RUNS = 16
 """Of how many runs the output is kept."""
@@ -88,28 +89,26 @@ class Workbench:
         return self._sandbox
 
     async def run_command(self, command: str, seconds: float) -> FinishedRun:
-        """Run a shell command. Raises ExecutionError if it cannot be started."""
+        """Run a shell command. Raises SkillError if it cannot be started."""
         if "\0" in command:
-            raise ExecutionError("Nothing was run: a command cannot hold a null character.")
+            raise SkillError("Nothing was run: a command cannot hold a null character.")
         return await self._run(["/bin/sh", "-c", command], seconds)
 
     async def run_python(self, code: str, arguments: Sequence[str], seconds: float) -> FinishedRun:
-        """Run a Python program. Raises ExecutionError if it cannot be started."""
+        """Run a Python program. Raises SkillError if it cannot be started."""
         if any("\0" in argument for argument in arguments):
-            raise ExecutionError("Nothing was run: an argument cannot hold a null character.")
+            raise SkillError("Nothing was run: an argument cannot hold a null character.")
         python = await asyncio.to_thread(self._path.find_python)
         if python is None:
-            raise ExecutionError(
-                "Nothing was run: there is no python3 on the PATH. Tell the user, or use another tool."
-            )
+            raise SkillError("Nothing was run: there is no python3 on the PATH. Tell the user, or use another tool.")
         file = await asyncio.to_thread(self._write_program, code)
         return await self._run([python, "-c", _START_PROGRAM, file, *arguments], seconds)
 
     def get_run(self, run_id: str) -> FinishedRun:
-        """Return a run whose output is still kept. Raises ExecutionError."""
+        """Return a run whose output is still kept. Raises SkillError."""
         if run_id not in self._runs:
             runs = f"Output is kept of: {', '.join(self._runs)}." if self._runs else "Nothing has been run yet."
-            raise ExecutionError(f"There is no output of a run {run_id!r}. {runs}")
+            raise SkillError(f"There is no output of a run {run_id!r}. {runs}")
         return self._runs[run_id]
 
     def _write_program(self, code: str) -> str:
@@ -117,7 +116,7 @@ class Workbench:
         try:
             data = code.encode()
         except UnicodeEncodeError:
-            raise ExecutionError("Nothing was run: the program holds characters that UTF-8 cannot encode.") from None
+            raise SkillError("Nothing was run: the program holds characters that UTF-8 cannot encode.") from None
         descriptor, path = tempfile.mkstemp(prefix="program-", suffix=".py", dir=os.path.join(self._base, "python"))
         with open(descriptor, "wb") as file:
             file.write(data)
@@ -126,13 +125,13 @@ class Workbench:
     async def _run(self, words: Sequence[str], seconds: float) -> FinishedRun:
         sandbox = await asyncio.to_thread(self.find_sandbox)
         if not sandbox and not self._allow_unsandboxed:
-            raise ExecutionError(
+            raise SkillError(
                 f"Nothing was run: there is no sandbox here ({sandbox.reason}). Do not look for another way. Tell the "
                 f"user: they can install bubblewrap, or allow runs without a sandbox: "
                 f"--with execution-debugging=unsandboxed:FOLDER."
             )
         if not os.path.isdir(self.folder):
-            raise ExecutionError(f"Nothing was run: the folder {self.folder} is gone. Tell the user.")
+            raise SkillError(f"Nothing was run: the folder {self.folder} is gone. Tell the user.")
 
         writable = [self.folder, *(os.path.join(self._base, name) for name in _WRITABLE_PARTS)]
         repositories: list[str] = []
@@ -236,8 +235,8 @@ def _find_signal(code: int | None) -> int | None:
     return -code if code < 0 else code - _SHELL_SIGNAL_BASE
 
 
-def _sandbox_failed(reason: str) -> ExecutionError:
-    return ExecutionError(
+def _sandbox_failed(reason: str) -> SkillError:
+    return SkillError(
         f"Nothing was run: the sandbox could not be set up ({reason}). Try once more, then tell the user. The "
         f"reference 'error_codes.md' lists what can be in the way."
     )

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Self
 
 from skillshelf.bundled.execution_debugging._results import Limits, OutputPiece, RunResult, SandboxDescription
-from skillshelf.errors import SettingsError
+from skillshelf.errors import SettingsError, SkillError
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.text import truncate_middle
 
@@ -159,11 +159,9 @@ class ExecutionDebuggingSkill(BaseSkill):
         return self._shared["workbench"]
 
     def _limit_seconds(self, seconds: float) -> float:
-        """Return the time that a run gets. Raises ExecutionError for one that is not a time."""
+        """Return the time that a run gets. Raises SkillError for one that is not a time."""
         if not seconds > 0:  # also for NaN
-            from skillshelf.bundled.execution_debugging._results import ExecutionError
-
-            raise ExecutionError(f"Nothing was run: {seconds} is not a number of seconds. Give one above 0.")
+            raise SkillError(f"Nothing was run: {seconds} is not a number of seconds. Give one above 0.")
         return min(seconds, self._limits.seconds)
 
     def _describe(self, run: "FinishedRun", seconds: float) -> RunResult:
