@@ -6,7 +6,7 @@ Every path is opened by descriptor below the workspace, never through a link. Se
 from skillshelf.agent.filetools._access import PROTECTED_NAMES, FileAccess, Parts, find_protection, show_path
 from skillshelf.agent.filetools._changes import Change, apply_change, diff_texts, propose_change
 from skillshelf.agent.filetools._finding import list_directory
-from skillshelf.agent.filetools._line_search import MatchingLine, PatternError, SearchResult, search_lines
+from skillshelf.agent.filetools._line_search import PatternError, search_lines
 from skillshelf.agent.filetools._reading import Media, read_page, sniff_media_type
 from skillshelf.agent.filetools._tools import FileTools
 from skillshelf.agent.filetools._tree import GitIgnore
@@ -17,11 +17,9 @@ __all__ = [
     "FileAccess",
     "FileTools",
     "GitIgnore",
-    "MatchingLine",
     "Media",
     "Parts",
     "PatternError",
-    "SearchResult",
     "apply_change",
     "diff_texts",
     "find_protection",

@@ -10,7 +10,6 @@ from skillshelf.agent.sessions._history import (
     make_sendable,
     mark_attachment,
     prompt_content,
-    prompt_text,
     strip_system_prompt,
     typed_text,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "make_sendable",
     "mark_attachment",
     "prompt_content",
-    "prompt_text",
     "strip_system_prompt",
     "typed_text",
 ]

@@ -6,7 +6,6 @@ from skillshelf._lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.bundled.agentic_rag._azure import AzureIndex, AzureOptions
-    from skillshelf.bundled.agentic_rag._errors import RagError
     from skillshelf.bundled.agentic_rag._folder import DocumentFolder, FolderLimits
     from skillshelf.bundled.agentic_rag._graph_file import GraphFile
     from skillshelf.bundled.agentic_rag._graphs import Template
@@ -33,7 +32,6 @@ __all__ = [
     "Passage",
     "PassageSource",
     "PostgresPassages",
-    "RagError",
     "Sources",
     "Template",
     "WebPage",
@@ -41,11 +39,11 @@ __all__ = [
     "WebSource",
 ]
 
+# The skill and its worker processes start without the libraries of sources, which take 0.65 s to import.
 __getattr__ = export_lazily(
     __name__,
     {
         "_azure": ["AzureIndex", "AzureOptions"],
-        "_errors": ["RagError"],
         "_folder": ["DocumentFolder", "FolderLimits"],
         "_graph_file": ["GraphFile"],
         "_graphs": ["Template"],

@@ -30,7 +30,7 @@ class PassageSource(Protocol):
         ...
 
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
-        """Return the passages that fit best, best first. Raises RagError."""
+        """Return the passages that fit best, best first. Raises SkillError."""
         ...
 
 
@@ -43,7 +43,7 @@ class GraphSource(Protocol):
     async def describe(self) -> GraphSchema: ...
 
     async def query(self, cypher: str, parameters: Mapping[str, Parameter], limit: int, *, is_template: bool) -> Rows:
-        """Run one query that reads. Raises RagError.
+        """Run one query that reads. Raises SkillError.
 
         `is_template` is True if the user or this package wrote the query. Otherwise a model did, and the source must
         refuse everything but reading the graph, without relying on the text. A node is a value with `label` and
@@ -67,7 +67,7 @@ class WebSource(PassageSource, Protocol):
     """Pages of the web. `search` asks the pages that the user named, and no other address."""
 
     async def read(self, url: str) -> WebPage:
-        """Return a page. Raises RagError, AddressRefusedError and FetchFailedError."""
+        """Return a page. Raises SkillError."""
         ...
 
 
