@@ -24,6 +24,17 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LOCK_SECONDS = 20.0
 
 
+def describe_choice(choice: Choice) -> str:
+    """Return what the user's choice for a skill does."""
+    if choice == "full":
+        return "its instructions are in the listing, before those of other skills"
+    if choice == "name":
+        return "the listing shows its name only"
+    if choice == "manual":
+        return "the model doesn't see it, only you can invoke it"
+    return "it isn't on the shelf"
+
+
 def choices_file() -> str | None:
     """Return the path of the user's file, whether or not it exists, or None if this user has no home."""
     home = config_home()

@@ -89,6 +89,8 @@ __all__ = [
     "usage_of",
 ]
 
+# `serve` has the agent's shelf where pydantic-ai isn't installed, and a chat has its prompt a second before the rest of
+# the agent is imported.
 __getattr__ = export_lazily(
     __name__,
     {

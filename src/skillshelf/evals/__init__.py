@@ -49,5 +49,5 @@ __all__ = [
     "run_trial",
 ]
 
-# `skillshelf trust` and the chat read cases, and these import the libraries of models, which takes seconds.
+# `skillshelf trust` and the chat read cases, and these import the libraries of models, which takes 0.9 s.
 __getattr__ = export_lazily(__name__, {"_recording": ["Recording", "Replay"], "_trial": ["run_trial"]}, extra="evals")

@@ -7,7 +7,6 @@ from skillshelf.explain._places import Occurrence, explain_candidate, search_els
 from skillshelf.explain._reasons import (
     Reason,
     describe_broken,
-    describe_choice,
     describe_level,
     describe_outdated,
     describe_pending,
@@ -28,7 +27,6 @@ __all__ = [
     "Reason",
     "RequestExplanation",
     "describe_broken",
-    "describe_choice",
     "describe_level",
     "describe_outdated",
     "describe_pending",
@@ -43,5 +41,5 @@ __all__ = [
     "search_elsewhere",
 ]
 
-# `show`, `doctor` and the command without arguments start without the search.
+# `show`, `doctor` and the command without arguments start without the search, which takes 22 ms to import.
 __getattr__ = export_lazily(__name__, {"_request": ["BetterMatch", "RequestExplanation", "explain_request"]})

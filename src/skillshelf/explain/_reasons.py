@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.catalog import Candidate
-from skillshelf.descriptor import MAX_DESCRIPTION, Choice, Diagnostic, SkillDescriptor
+from skillshelf.choices import describe_choice
+from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.listing import Level, Listing, Shortened
 from skillshelf.text import clean_line, closest_names, count_noun, list_names, truncate
@@ -129,17 +130,6 @@ def explain_to_model(shelf: "Shelf", error: SkillNotFoundError) -> SkillNotFound
 def explain_off(what: str, name: str, command: str = "skillshelf") -> Reason:
     """Say that the user turned skills off, and how to turn the one of this name on again."""
     return Reason("off", _describe_off("you", what), f"`{command} set {name} auto` turns it on")
-
-
-def describe_choice(choice: Choice) -> str:
-    """Return what the user's choice for a skill does."""
-    if choice == "full":
-        return "its instructions are in the listing, before those of other skills"
-    if choice == "name":
-        return "the listing shows its name only"
-    if choice == "manual":
-        return "the model doesn't see it, only you can invoke it"
-    return "it isn't on the shelf"
 
 
 def _describe_off(who: str, what: str) -> str:

@@ -3,9 +3,6 @@
 `skillshelf serve` is the command; docs/guides/mcp.md describes what a client sees.
 """
 
-from typing import TYPE_CHECKING
-
-from skillshelf._lazy import export_lazily
 from skillshelf.errors import MissingExtraError
 from skillshelf.mcp._limits import ConnectionLimits
 
@@ -16,11 +13,9 @@ except ImportError:
 
 from skillshelf.mcp._http import MCP_PATH, http_app, is_loopback
 from skillshelf.mcp._refresher import PendingSkills
+from skillshelf.mcp._serve import listen, serve_http
 from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
-
-if TYPE_CHECKING:
-    from skillshelf.mcp._serve import listen, serve_http
 
 __all__ = [
     "MCP_PATH",
@@ -34,6 +29,3 @@ __all__ = [
     "serve_http",
     "serve_stdio",
 ]
-
-# A server over standard input and output starts without uvicorn, which takes 20 ms to import.
-__getattr__ = export_lazily(__name__, {"_serve": ["listen", "serve_http"]})

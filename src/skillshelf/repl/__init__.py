@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipe", "User", "run_terminal"]
 
+# A terminal has its prompt after 0.2 s. A pipe imports the agent first, which takes a second more.
 __getattr__ = export_lazily(
     __name__,
     {"_pipe": ["Pipe"], "_start": ["User", "run_terminal"]},
