@@ -15,7 +15,6 @@ from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.files import remove_stale_scratch
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
@@ -152,6 +151,7 @@ def _open_agent(
     """
     from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
     from skillshelf.agent.sessions import Sessions
+    from skillshelf.files import remove_stale_scratch  # brings what writing needs, which --help does not
     from skillshelf.trust import Trust
 
     problems: list[str] = []
