@@ -181,7 +181,7 @@ def test_the_page_shows_every_plot_and_needs_nothing_else() -> None:
     """It has no address of another place, and no style or handler in an attribute."""
     html = render_page(summarize(sample(), TEXTS))
     seen = _look(html)
-    for title in ("Pass rates", "Gain", "Cost", "Triggers", "Coverage", "Infrastructure errors", "Trials"):
+    for title in ("Pass rates", "Gain", "Triggers", "Coverage", "Infrastructure errors", "Trials"):
         assert f">{title}</h2>" in html
     assert {"svg", "details", "table", "caption", "nav", "noscript"} <= set(seen.tags)
     assert (seen.tags.count("script"), seen.tags.count("style")) == (2, 1)

@@ -229,7 +229,7 @@ def test_a_skill_with_a_space_in_its_name_is_left_out_of_the_gain_too() -> None:
 
 def test_a_skill_with_only_trigger_cases_has_a_cost_and_no_gain() -> None:
     table = _table(summarize(run_of({case("ask", should=True): ("p", "m")})), "Gain")
-    assert table.rows == [("pdf", "without", "0", "–", "–", "–", "+300", "+$0.0030")]
+    assert table.rows == [("pdf", "without", "0", "–", "–", "–", "+300", "+0.0 s", "+$0.0030")]
     assert len(table.notes) == 1
 
 
@@ -262,10 +262,13 @@ flaky      2/3  pdf/leave: 'What is a PDF?'   not skill_loaded pdf: it is not th
 error      2/2  pdf/split                     ModelHTTPError: 529 overloaded
 
 Gain
-skill  against  cases  gain [95%]           verdict  corrected p  tokens per trial   cost per trial
-csv    without      1  ±0 pp [−100, +100]   open     1.000        +300               +$0.0030
-pdf    without      3  +67 pp [−100, +100]  open     0.750        +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
-all    without      4  +50 pp [−100, +100]  open     0.750        +300 [+300, +300]  +$0.0030 [+$0.0030, +$0.0030]
+skill  against  cases  gain [95%]           verdict  corrected p  tokens per trial   \
+time per trial           cost per trial
+csv    without      1  ±0 pp [−100, +100]   open     1.000        +300               +0.0 s                   +$0.0030
+pdf    without      3  +67 pp [−100, +100]  open     0.750        +300 [+300, +300]  \
++0.0 s [+0.0 s, +0.0 s]  +$0.0030 [+$0.0030, +$0.0030]
+all    without      4  +50 pp [−100, +100]  open     0.750        +300 [+300, +300]  \
++0.0 s [+0.0 s, +0.0 s]  +$0.0030 [+$0.0030, +$0.0030]
 csv against without: no difference is seen: more runs will not settle it within 10,000
 pdf against without: 3 cases compared; 2 not tried on both sides
 pdf against without: needs about 10 cases in all (40 more runs)

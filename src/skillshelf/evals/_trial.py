@@ -14,7 +14,6 @@ from pydantic_ai.exceptions import (
     UnexpectedModelBehavior,
     UsageLimitExceeded,
 )
-from pydantic_ai.messages import InstructionPart
 from pydantic_ai.models import Model
 from pydantic_ai.workspaces import WorkspaceError, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
@@ -73,7 +72,7 @@ class _ObservedModel(WatchedModel):
         self.systems: list[str] = []
 
     def before_call(self, call: ModelCall) -> None:
-        self.systems.append(InstructionPart.join(call.parameters.instruction_parts or []) or "")
+        self.systems.append(call.system)
 
 
 async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIMEOUT) -> Trace:

@@ -139,10 +139,8 @@ def _find_line(tree: ast.Module, item: Any) -> int:
     """Return the line of the call that has the case's name, or else of the definition of all cases."""
     name = getattr(item, "name", None)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            values = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
-            if any(isinstance(value, ast.Constant) and value.value == name for value in values):
-                return node.lineno
+        if isinstance(node, ast.Call) and name and _text_of(_find_argument(node, "name")) == name:
+            return node.lineno
     return min(_find_definitions(tree).values(), default=1)
 
 
@@ -241,7 +239,7 @@ def _outline_case(call: ast.Call, number: int, home: Home) -> Case:
         should_trigger = None
     triggers = trigger(skill, should_trigger) if skill else ()
     checks = [make_listed_check(_outline_check(check)) for check in _items_of(given.get("checks"))]
-    prompts = [_outline_prompt(turn) for turn in _items_of(given.get("turns")) if not _is_edit(turn)]
+    prompts = [_outline_prompt(turn) for turn in _items_of(given.get("turns")) if _called_name(turn) != "Edit"]
     # The skills on the shelf are not shown. That there are some tells a suite from cases without a skill.
     has_skills = bool(home.folder) or bool({"skills", "code_skills", "files"} & given.keys())
     return Case(
@@ -260,24 +258,24 @@ def _outline_case(call: ast.Call, number: int, home: Home) -> Case:
 
 def _outline_prompt(turn: ast.expr) -> str:
     if isinstance(turn, ast.Call) and _called_name(turn) == "Message":
-        values = [*turn.args[:1], *(keyword.value for keyword in turn.keywords if keyword.arg == "text")]
-        turn = values[0] if values else turn
+        return _text_of(_find_argument(turn, "text")) or NOT_EVALUATED
     return _text_of(turn) or NOT_EVALUATED
 
 
 def _outline_check(node: ast.expr) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return f"not {_outline_check(node.operand)}"
-    name = _called_name(node) if isinstance(node, ast.Call) else ""
-    return name or NOT_EVALUATED
+    return _called_name(node) or NOT_EVALUATED
 
 
-def _is_edit(turn: ast.expr) -> bool:
-    return isinstance(turn, ast.Call) and _called_name(turn) == "Edit"
+def _called_name(node: ast.AST) -> str:
+    return _name_of(node.func) if isinstance(node, ast.Call) else ""
 
 
-def _called_name(call: ast.Call) -> str:
-    return _name_of(call.func)
+def _find_argument(call: ast.Call, name: str) -> ast.expr | None:
+    """Return the first argument of a call, or the one of this name."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == name]
+    return next(iter([*call.args, *named]), None)
 
 
 def _name_of(node: ast.expr) -> str:

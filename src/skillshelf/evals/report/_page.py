@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import (
-    format_change,
     format_cost,
     format_count,
     format_errors,
@@ -29,17 +28,14 @@ from skillshelf.evals.report._format import (
 from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
 from skillshelf.evals.report._tables import (
     COUNTED,
-    labelled_groups,
     link_gain,
     link_rate,
     link_trials,
     make_tables,
-    skill_of,
     summary_line,
 )
 from skillshelf.evals.report._trials import list_trials
 from skillshelf.evals.stats import Confusion, Counts, Queries, Rate, is_right
-from skillshelf.tables import Cell, Column, Table
 from skillshelf.text import clean, count_noun, truncate
 
 if TYPE_CHECKING:
@@ -123,7 +119,6 @@ def render_page(summary: Summary) -> str:
             rates=_rate_rows(summary),
             tables=make_tables(summary, is_full=True),
             pairs=[_plot_pairs(versus) for versus in summary.total.versus],
-            costs=_cost_table(summary),
             heat=_plot_confusion(summary.confusion) if summary.confusion else None,
             skills=[group.name for group in summary.skills if group.name],
             arms=list(summary.total.arms),
@@ -180,29 +175,6 @@ def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Car
             link = link_gain(None, versus.base)
             cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, link))
     return cards
-
-
-def _cost_table(summary: Summary) -> Table:
-    rows: list[Sequence[str | Cell]] = []
-    for label, group in labelled_groups(summary):
-        versus_by_arm = {versus.base: versus for versus in group.versus}
-        for arm, numbers in group.arms.items():
-            changes = ("", "", "")
-            versus = versus_by_arm.get(arm)
-            if versus:
-                changes = (
-                    format_change(versus.tokens),
-                    format_change(versus.seconds, "s"),
-                    format_change(versus.cost, "$"),
-                )
-            spent = numbers.spent
-            amounts = [format_count(count) for count in (spent.input, spent.output, spent.cached)]
-            amounts += [format_seconds(spent.seconds), format_cost(spent)]
-            link = link_trials(skill=skill_of(group, summary), live=True, arm=arm)
-            rows.append((label, Cell(arm, link=link), *amounts, *changes))
-
-    titles = ("skill", "arm", "input", "output", "cached", "time", "cost", "with: tokens", "with: time", "with: cost")
-    return Table("Usage, and how much more a trial with the skill takes", [Column(title) for title in titles], rows)
 
 
 class RateRow(NamedTuple):

@@ -188,10 +188,11 @@ def _skills_table(summary: Summary) -> Table:
     rows = []
     for label, group in labelled_groups(summary):
         for arm, numbers in group.arms.items():
+            link = link_trials(skill=skill_of(group, summary), live=True, arm=arm)
             rows.append(
                 (
                     label,
-                    arm,
+                    Cell(arm, link=link),
                     f"{numbers.counts.passed}/{numbers.counts.trials}",
                     format_rate(numbers.rate),
                     str(numbers.counts.errors or ""),
@@ -253,7 +254,8 @@ def _gain_table(summary: Summary) -> Table:
             tokens = format_change(versus.tokens)
             cost = format_change(versus.cost, "$")
             cases = Cell(str(len(versus.pairs)), link=link) if versus.pairs else "0"
-            rows.append((label, versus.base, cases, *gain, tokens, cost))
+            seconds = format_change(versus.seconds, "s")
+            rows.append((label, versus.base, cases, *gain, tokens, seconds, cost))
             if versus.account:
                 notes.append(f"{label} against {versus.base}: {versus.account}")
             if difference and difference.verdict == "open" and versus.settle:
@@ -265,7 +267,17 @@ def _gain_table(summary: Summary) -> Table:
         notes.append(
             f"p is corrected for {tests} tests (Holm): if nothing differs, at most 5% of such tables have a verdict"
         )
-    titles = ("skill", "against", "cases", "gain [95%]", "verdict", p_title, "tokens per trial", "cost per trial")
+    titles = (
+        "skill",
+        "against",
+        "cases",
+        "gain [95%]",
+        "verdict",
+        p_title,
+        "tokens per trial",
+        "time per trial",
+        "cost per trial",
+    )
     columns = [Column(title, right=title == "cases") for title in titles]
     return Table("Gain", columns, rows, notes)
 
