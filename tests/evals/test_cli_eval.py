@@ -341,7 +341,7 @@ def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     progress = ProgressBar(2, Output())
-    with progress:
+    with progress.shown():
         progress.add_outcome(Outcome("a", "with", 1, (), Trace()))
     out = capsys.readouterr().out
     assert "1/2" in out
@@ -363,7 +363,7 @@ def test_a_pipe_gets_a_line_of_progress_once_in_a_while(capsys: pytest.CaptureFi
 
     progress = Progress(2, seconds=0.01)
     progress.add_outcome(Outcome("a", "with", 1, (), Trace(usage=Usage(1, 1, cost=0.25))))
-    with progress:
+    with progress.shown():
         wait_until(has_line)
     assert lines[0] == "skillshelf: 1 of 2 trials, 1 passed, $0.25 for these, after 0 minutes"
 

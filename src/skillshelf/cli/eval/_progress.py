@@ -3,7 +3,8 @@
 import threading
 import time
 from collections import Counter
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from skillshelf.cli._output import Output, complain
@@ -43,11 +44,14 @@ class Progress:
         """Print a sentence about the run."""
         complain(f"skillshelf: {text}")
 
-    def __enter__(self) -> None:
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Show the progress within a `with` block."""
         threading.Thread(target=self._print_lines, daemon=True).start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._ended.set()
+        try:
+            yield
+        finally:
+            self._ended.set()
 
     def _print_lines(self) -> None:
         while not self._ended.wait(self._seconds):
@@ -81,11 +85,10 @@ class ProgressBar(Progress):
     def say(self, text: str) -> None:
         self._bar.console.print(text, style="dim", markup=False)
 
-    def __enter__(self) -> None:
-        self._bar.start()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._bar.stop()
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        with self._bar:
+            yield
 
 
 def make_progress(out: Output, total: int, *, is_visible: bool) -> Progress:

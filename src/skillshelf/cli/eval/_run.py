@@ -210,7 +210,7 @@ def _run_trials(packed: PackedPlan, folder: RunFolder, model: str, args: argpars
         complain(f"skillshelf: {count_noun(len(plan.trials), 'trial')} for workers that run skillshelf {__version__}.")
     progress = make_progress(out, len(plan.trials), is_visible=out.is_terminal and not args.json)
     try:
-        with progress, nullcontext() if out.is_terminal else keep_output_clean():
+        with progress.shown(), nullcontext() if out.is_terminal else keep_output_clean():
             outcomes = asyncio.run(run_plan(packed, folder, progress.add_outcome, progress.say))
     except KeyboardInterrupt:
         complain(f"Interrupted after {progress.state}. Continue with `{_resume_command(folder, args)}`.")

@@ -38,31 +38,30 @@ async def search_text(regex: str, text: str, subject: str) -> Verdict:
 
     A search that takes longer than a few seconds is stopped, and the verdict is an error.
     """
-    try:
-        held = await _search(regex, text)
-    except subprocess.TimeoutExpired:
-        advice = f"took more than {SEARCH_SECONDS:.0f} s: write it without nested repetitions"
-        return Verdict(False, error=f"The search for {truncate(regex, MAX_QUOTED)!r} {advice}")
-    except (subprocess.SubprocessError, OSError) as error:
-        return Verdict(False, error=f"The search for {truncate(regex, MAX_QUOTED)!r} failed: {error}")
+    # With one repetition or choice a search is quadratic at worst.
+    is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
+    if is_quick:
+        held = bool(re.search(regex, text))
+    else:
+        command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
+        task = f"The search for {truncate(regex, MAX_QUOTED)!r}"
+        printed = await run_apart(command, json.dumps([regex, text]), task)
+        if isinstance(printed, Verdict):
+            return printed
+        held = printed.strip() == "True"
 
     return Verdict(held, f"{subject}: {truncate(text, MAX_QUOTED)!r}")
 
 
-async def _search(regex: str, text: str) -> bool:
-    # With one repetition or choice a search is quadratic at worst.
-    is_quick = len(_BRANCH.findall(regex)) <= 1 and len(text) <= MAX_TEXT_SEARCHED_HERE
-    if is_quick:
-        return bool(re.search(regex, text))
-
-    command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
-    return (await run_apart(command, json.dumps([regex, text]))).strip() == "True"
-
-
-async def run_apart(command: list[str], text: str) -> str:
-    """Give a text to a program and return what it prints. Raises SubprocessError, for example if it takes too long."""
-    done = await asyncio.to_thread(
-        subprocess.run, command, input=text, text=True, capture_output=True, timeout=SEARCH_SECONDS
-    )
-    done.check_returncode()
+async def run_apart(command: list[str], text: str, task: str) -> str | Verdict:
+    """Give a text to a program and return what it prints, or the verdict that its task takes too long or fails."""
+    try:
+        done = await asyncio.to_thread(
+            subprocess.run, command, input=text, text=True, capture_output=True, timeout=SEARCH_SECONDS, check=True
+        )
+    except subprocess.TimeoutExpired:
+        advice = "write patterns without nested repetitions"
+        return Verdict(False, error=f"{task} took more than {SEARCH_SECONDS:.0f} s: {advice}")
+    except (subprocess.SubprocessError, OSError) as error:
+        return Verdict(False, error=f"{task} failed: {error}")
     return str(done.stdout)

@@ -72,6 +72,11 @@ class ForeignModel(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _use_known_names(cls, given: Any) -> Any:
+        return use_known_names(given, cls) if isinstance(given, Mapping) else given
+
     @property
     def unknown(self) -> tuple[str, ...]:
         """The names of the fields that have no meaning here. A field without a value says nothing."""
@@ -120,10 +125,10 @@ class EntryValues(ForeignModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _use_known_names(cls, given: Any) -> Any:
+    def _read_expected(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        values = use_known_names(given, cls)
+        values = dict(given)
         expected = values.get("expected")
         should_trigger = _read_trigger_word(expected)
         if should_trigger is not None and "should_trigger" not in values:
@@ -149,11 +154,6 @@ class FileValues(ForeignModel):
 
     skill: Text = ""
     skills: Names = Field(default_factory=list)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _use_known_names(cls, given: Any) -> Any:
-        return use_known_names(given, cls) if isinstance(given, Mapping) else given
 
 
 def use_known_names(given: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
