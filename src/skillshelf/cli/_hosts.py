@@ -114,14 +114,14 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _MapSection:
     """The skills of one folder, or of several that look the same."""
 
     title: str
     rows: Sequence[_Row]
 
 
-def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_Section]:
+def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_MapSection]:
     """Return a section for each folder. If they are grouped, what looks the same is shown once."""
     folders: dict[str, list[MappedSkill]] = {}
     for skill in skills:
@@ -129,7 +129,9 @@ def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_S
     if not is_grouped:
         sections = []
         for folder, group in folders.items():
-            sections.append(_Section(f"{shown_path(folder)}/", [_Row(skill.name, skill.sightings) for skill in group]))
+            sections.append(
+                _MapSection(f"{shown_path(folder)}/", [_Row(skill.name, skill.sightings) for skill in group])
+            )
         return sections
 
     alike: dict[frozenset[tuple[Sighting, ...]], list[str]] = {}
@@ -138,7 +140,7 @@ def _list_sections(skills: "Sequence[MappedSkill]", is_grouped: bool) -> list[_S
     return [_merge_folders(names, folders) for names in alike.values()]
 
 
-def _merge_folders(names: Sequence[str], folders: "Mapping[str, Sequence[MappedSkill]]") -> _Section:
+def _merge_folders(names: Sequence[str], folders: "Mapping[str, Sequence[MappedSkill]]") -> _MapSection:
     title = f"{shown_path(names[0])}/"
     if len(names) > 1:
         title += f" and {count_noun(len(names) - 1, 'more folder')}"
@@ -149,7 +151,7 @@ def _merge_folders(names: Sequence[str], folders: "Mapping[str, Sequence[MappedS
     rows = []
     for sightings, skills in groups.items():
         rows.append(_Row(skills[0] if len(skills) == 1 else count_noun(len(skills), "skill"), sightings))
-    return _Section(title, rows)
+    return _MapSection(title, rows)
 
 
 def _make_cells(sightings: "Sequence[Sighting]", programs: int) -> list[str | Cell]:

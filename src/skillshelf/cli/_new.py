@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Draft:
+class _NewFiles:
     """Folders and files to create, and what the user does next."""
 
     names: Sequence[str]
@@ -105,7 +105,7 @@ def _find_name_problem(name: str, names: Sequence[str]) -> str:
 # -- a SKILL.md --------------------------------------------------------------------------------------------------------
 
 
-def _draft_skill(name: str, args: argparse.Namespace) -> _Draft:
+def _draft_skill(name: str, args: argparse.Namespace) -> _NewFiles:
     root = relative(choose_workspace(args.workspace).root)
     parent = args.parent or os.path.join(root, ".skillshelf", "skills")
     # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
@@ -118,7 +118,7 @@ def _draft_skill(name: str, args: argparse.Namespace) -> _Draft:
         f"  skillshelf check {relative(os.path.abspath(folder))}",
         "which names every sentence of the template that you have not replaced.",
     )
-    return _Draft([name], folder, {folder: fill_skill(name)}, next_steps)
+    return _NewFiles([name], folder, {folder: fill_skill(name)}, next_steps)
 
 
 def _leads_outside(folder: str, workspace: str) -> bool:
@@ -131,7 +131,7 @@ def _leads_outside(folder: str, workspace: str) -> bool:
 # -- a code skill ------------------------------------------------------------------------------------------------------
 
 
-def _draft_code_skill(name: str, package_folder: str) -> _Draft:
+def _draft_code_skill(name: str, package_folder: str) -> _NewFiles:
     folder = os.path.join(package_folder, module_name(name))
     folders = {folder: fill_code_skill(name)}
     if not os.path.lexists(package_folder):
@@ -144,13 +144,13 @@ def _draft_code_skill(name: str, package_folder: str) -> _Draft:
         "A test does the same with",
         f'  skillshelf.testing.check_package("{package}")',
     )
-    return _Draft([name], folder, folders, next_steps)
+    return _NewFiles([name], folder, folders, next_steps)
 
 
 # -- a project ---------------------------------------------------------------------------------------------------------
 
 
-def _draft_project(args: argparse.Namespace) -> _Draft:
+def _draft_project(args: argparse.Namespace) -> _NewFiles:
     package = args.project
     problem = _find_package_problem(package)
     if problem:
@@ -166,7 +166,7 @@ def _draft_project(args: argparse.Namespace) -> _Draft:
         f"  skillshelf check --package {package}",
         "The project's test fails, too, until every sentence of the template is replaced. See README.md for more.",
     )
-    return _Draft(names, folder, {folder: fill_project(package, names)}, next_steps)
+    return _NewFiles(names, folder, {folder: fill_project(package, names)}, next_steps)
 
 
 def _find_package_problem(package: str) -> str:
@@ -188,7 +188,7 @@ def _suggest_package(package: str) -> str:
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def _create(draft: _Draft) -> list[str]:
+def _create(draft: _NewFiles) -> list[str]:
     """Create the folders with their files, and return the paths of the files. Raises CommandError.
 
     Each folder appears in one step, and none is created over an existing file or folder.

@@ -126,15 +126,15 @@ class Checkpoints:
             except OSError as error:
                 self._note_failure(error)
 
-    def _plan_write(self, parts: Parts, new: bytes) -> Iterator[_Step]:
+    def _plan_write(self, parts: Parts, new: bytes) -> Iterator[_PathChange]:
         for depth in range(1, len(parts)):
             folder = look_at(self._access.root, parts[:depth]).state
             if folder.kind == "absent":
-                yield _Step("/".join(parts[:depth]), folder, PathState(kind="folder", mode=0o777), b"")
+                yield _PathChange("/".join(parts[:depth]), folder, PathState(kind="folder", mode=0o777), b"")
         current = look_at(self._access.root, parts)
         mode = current.state.mode if current.state.kind == "file" else 0o666
         planned = PathState(kind="file", mode=mode, size=len(new), digest=hash_content(new))
-        yield _Step("/".join(parts), current.state, planned, current.data)
+        yield _PathChange("/".join(parts), current.state, planned, current.data)
 
     def before_command(self) -> None:
         """Keep the workspace as it is, because a command is about to run."""
@@ -196,12 +196,12 @@ class Checkpoints:
             "and files that may hold secrets are never kept)"
         )
 
-    def _list_steps(self, observed: Sequence[ObservedChange]) -> Iterator[_Step]:
+    def _list_steps(self, observed: Sequence[ObservedChange]) -> Iterator[_PathChange]:
         for change in observed:
             data = self._base.read(change.before.digest) if change.before.digest else b""
-            yield _Step(change.path, change.before, change.after.state, data or b"")
+            yield _PathChange(change.path, change.before, change.after.state, data or b"")
 
-    def _record(self, turn: TurnFiles, steps: Iterable[_Step], *, in_command: bool = False) -> None:
+    def _record(self, turn: TurnFiles, steps: Iterable[_PathChange], *, in_command: bool = False) -> None:
         """Add steps to the turn, joined with its earlier ones. Raises OSError."""
         batch = _Batch(turn)
         for step in steps:
@@ -428,7 +428,7 @@ class _Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _PathChange:
     """What one tool call did to one path."""
 
     path: str

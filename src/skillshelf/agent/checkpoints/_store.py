@@ -46,7 +46,7 @@ class FileChange(BaseModel):
     """True if it changed while a command ran. Nobody can tell whether the command did it, or the user meanwhile."""
 
 
-class _Place(BaseModel):
+class _StoredContent(BaseModel):
     digest: str
     offset: int
     size: int
@@ -99,7 +99,7 @@ class TurnFiles:
         self.record.places |= {place.digest: (place.offset, place.size) for place in places}
         self.record.changes |= {change.path: change for change in changes}
 
-    def _store(self, contents: Sequence[Look]) -> list[_Place]:
+    def _store(self, contents: Sequence[Look]) -> list[_StoredContent]:
         """Append the contents that are not stored yet, and return where they are."""
         fresh = {look.state.digest: look.data for look in contents if look.state.digest}
         fresh = {digest: data for digest, data in fresh.items() if digest not in self.record.places}
@@ -107,9 +107,9 @@ class TurnFiles:
             return []
         data = b"".join(fresh.values())
         offset = _append(self._base + _CONTENTS, data) - len(data)
-        places: list[_Place] = []
+        places: list[_StoredContent] = []
         for digest, content in fresh.items():
-            places.append(_Place(digest=digest, offset=offset, size=len(content)))
+            places.append(_StoredContent(digest=digest, offset=offset, size=len(content)))
             offset += len(content)
         return places
 
@@ -199,7 +199,7 @@ def _apply_record(record: TurnRecord, value: Any) -> None:
     if "turn" in value:
         record.message = str(value.get("message", ""))
     elif "content" in value:
-        place = _Place.model_validate(value["content"])
+        place = _StoredContent.model_validate(value["content"])
         record.places[place.digest] = (place.offset, place.size)
     elif "change" in value:
         change = FileChange.model_validate(value["change"])
@@ -213,7 +213,7 @@ def _apply_record(record: TurnRecord, value: Any) -> None:
         record.is_told = True
 
 
-class _Stored(NamedTuple):
+class _StoredTurn(NamedTuple):
     """The files of one turn, for the bound."""
 
     modified: float
@@ -241,7 +241,7 @@ def remove_old(home: str) -> None:
                     system.rmdir(folder)
 
 
-def _list_stored(home: str) -> Iterator[_Stored]:
+def _list_stored(home: str) -> Iterator[_StoredTurn]:
     for workspace in _list_folder(home):
         for session in _list_folder(workspace):
             for path in _list_folder(session):
@@ -254,7 +254,7 @@ def _list_stored(home: str) -> Iterator[_Stored]:
                             info = system.stat(base + ending, follow_symlinks=False)
                             size += info.st_size
                             modified = max(modified, info.st_mtime)
-                    yield _Stored(modified, size, base)
+                    yield _StoredTurn(modified, size, base)
 
 
 def _list_folder(path: str) -> list[str]:

@@ -146,7 +146,7 @@ def _explain(error: Exception) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Process:
+class _BrowserProcess:
     id: int
     shows_pages: bool
     memory: int
@@ -163,7 +163,7 @@ async def end_greedy_pages(browser: Browser, max_megabytes: int) -> None:
         while True:
             answer = await session.send("SystemInfo.getProcessInfo")
             processes = [
-                _Process(int(info["id"]), info["type"] == "renderer", _measure(int(info["id"])))
+                _BrowserProcess(int(info["id"]), info["type"] == "renderer", _measure(int(info["id"])))
                 for info in answer["processInfo"]
             ]
             victim = _find_victim(processes, max_megabytes * _MEGABYTE)
@@ -173,7 +173,7 @@ async def end_greedy_pages(browser: Browser, max_megabytes: int) -> None:
             await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
 
 
-def _find_victim(processes: Iterable[_Process], limit: int) -> int | None:
+def _find_victim(processes: Iterable[_BrowserProcess], limit: int) -> int | None:
     """Return the process to end, or None if all together are within the limit."""
     listed = list(processes)
     if sum(process.memory for process in listed) <= limit:
