@@ -160,7 +160,7 @@ def test_keys_do_not_appear_in_messages_about_a_server(monkeypatch: pytest.Monke
 
 
 def test_a_program_of_the_workspace_is_not_taken_for_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even if its virtual environment is active: the agent can write there, and servers are not confined."""
+    """Not even if its virtual environment is active: the agent can write there, and servers are not sandboxed."""
     binaries = tmp_path / ".venv" / "bin"
     binaries.mkdir(parents=True)
     (tmp_path / "sub").mkdir()
@@ -344,7 +344,7 @@ def test_what_a_server_returns_shows_its_hidden_characters(tmp_path: Path) -> No
     user = User("yes")
     _, events = talk(tmp_path, settings("hostile"), call("kit__run_command", command="ls"), "ok", mode="ask", user=user)
     assert "\u200b" not in of(events, ToolReturned)[0].text
-    assert user.questions[0].confinement is None
+    assert user.questions[0].sandbox is None
 
 
 @pytest.fixture

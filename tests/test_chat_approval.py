@@ -9,7 +9,7 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 from chats import OnTerminal, script, tool
 from terminals import PAGER
 
-from skillshelf.agent import can_confine
+from skillshelf.sandbox import find_sandbox
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def leave(terminal: OnTerminal) -> None:
     assert terminal.end() == 0
 
 
-@pytest.mark.skipif(not can_confine(), reason="commands cannot be confined here")
+@pytest.mark.skipif(not find_sandbox(), reason="there is no sandbox here")
 def test_what_a_command_can_do_is_listed_once(tmp_path: Path) -> None:
     """Later questions have a sentence instead, and fit on a small screen."""
     terminal = start(tmp_path, "echo one", "echo two", columns=40, rows=12)
@@ -53,7 +53,7 @@ def test_what_a_command_can_do_is_listed_once(tmp_path: Path) -> None:
     leave(terminal)
 
 
-def test_each_question_says_that_a_command_is_not_confined(tmp_path: Path) -> None:
+def test_each_question_says_that_a_command_is_not_sandboxed(tmp_path: Path) -> None:
     """Not only the first one."""
     terminal = start(tmp_path, "echo one", "echo two", options=("--no-sandbox",))
     for _ in range(2):

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from skillshelf.sandbox import (
-    Finished,
     GitGuard,
     Level,
-    Limits,
     Program,
+    ProgramLimits,
+    ProgramResult,
     Sandbox,
     SandboxError,
     Worker,
@@ -48,12 +48,12 @@ def program(tmp_path: Path) -> Program:
     folder.mkdir()
     scratch.mkdir()
     environment = {"PATH": os.environ["PATH"]}
-    return Program([], str(folder), environment, [str(folder)], str(scratch))
+    return Program([], str(folder), environment, writable=[str(folder)], scratch=str(scratch))
 
 
-def run(program: Program, sandbox: Sandbox, command: str, limits: Limits | None = None) -> Finished:
+def run(program: Program, sandbox: Sandbox, command: str, limits: ProgramLimits | None = None) -> ProgramResult:
     program = replace(program, words=["/bin/sh", "-c", command])
-    return asyncio.run(run_program(program, sandbox, limits or Limits(seconds=60)))
+    return asyncio.run(run_program(program, sandbox, limits or ProgramLimits(seconds=60)))
 
 
 def test_a_program_has_its_streams_and_its_exit_code(program: Program, sandbox: Sandbox) -> None:
@@ -65,11 +65,15 @@ def test_a_signal_is_an_exit_code_as_shells_give_it(program: Program, sandbox: S
     assert run(program, sandbox, "kill -TERM $$").exit_code == 143
 
 
+def test_a_program_gets_no_input(program: Program, sandbox: Sandbox) -> None:
+    assert run(program, sandbox, "cat; echo done").stdout == "done\n"
+
+
 def test_a_program_writes_in_its_folder_and_its_temporary_one(program: Program, sandbox: Sandbox) -> None:
     ended = run(program, sandbox, 'echo x > made && echo y > "$TMPDIR/made" && cat "$TMPDIR/made"')
     assert (ended.stdout, ended.stderr) == ("y\n", "")
     assert (Path(program.folder) / "made").read_text() == "x\n"
-    assert (Path(program.scratch) / "made").read_text() == "y\n"
+    assert (Path(program.temporary) / "made").read_text() == "y\n"
 
 
 def test_the_temporary_folder_is_the_same_for_the_next_program(program: Program, sandbox: Sandbox) -> None:
@@ -99,20 +103,20 @@ def _read_folder(pid: str) -> str:
 @pytest.mark.parametrize(
     ("command", "limits", "limit"),
     [
-        ("sleep 600", Limits(seconds=0.5), "seconds"),
-        ("yes", Limits(output_bytes=10_000), "output"),
-        ("for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait", Limits(processes=5), "processes"),
+        ("sleep 600", ProgramLimits(seconds=0.5), "seconds"),
+        ("yes", ProgramLimits(output_bytes=10_000), "output"),
+        ("for i in 1 2 3 4 5 6 7 8; do sleep 600 & done; wait", ProgramLimits(processes=5), "processes"),
         (
             f"{sys.executable} -c 'import time; x = [bytearray(10**6) for _ in range(80)]; time.sleep(600)'"
             f" & {sys.executable} -c 'import time; x = [bytearray(10**6) for _ in range(80)]; time.sleep(600)'",
-            Limits(memory_mb=120),
+            ProgramLimits(memory_mb=120),
             "memory",
         ),
     ],
     ids=["seconds", "output", "processes", "memory"],
 )
 def test_a_limit_ends_a_program_and_is_named(
-    program: Program, sandbox: Sandbox, command: str, limits: Limits, limit: str
+    program: Program, sandbox: Sandbox, command: str, limits: ProgramLimits, limit: str
 ) -> None:
     ended = run(program, sandbox, command, limits)
     assert (ended.limit, ended.exit_code) == (limit, None)
@@ -124,7 +128,7 @@ def test_a_program_that_is_cancelled_ends(program: Program, sandbox: Sandbox) ->
         words = ["/bin/sh", "-c", "echo started; sleep 600"]
         begun = asyncio.Event()
         running = asyncio.ensure_future(
-            run_program(replace(program, words=words), sandbox, Limits(), take_output=lambda text: begun.set())
+            run_program(replace(program, words=words), sandbox, ProgramLimits(), take_output=lambda text: begun.set())
         )
         await begun.wait()
         running.cancel()
@@ -175,9 +179,19 @@ def test_a_workspace_below_tmp_is_seen_and_its_neighbours_are_not(sandbox: Sandb
         pytest.skip("only bubblewrap has a /tmp of its own")
     with tempfile.TemporaryDirectory(dir="/tmp") as place, tempfile.TemporaryDirectory(dir="/tmp") as scratch:
         (Path(place) / "file").write_text("here")
-        program = Program([], place, {"PATH": os.environ["PATH"]}, [place], scratch)
+        program = Program([], place, {"PATH": os.environ["PATH"]}, writable=[place], scratch=scratch)
         ended = run(program, sandbox, "cat file; ls /tmp")
-        assert ended.stdout == f"here{os.path.basename(place)}\n"
+        assert set(ended.stdout.removeprefix("here").split()) == {os.path.basename(place), os.path.basename(scratch)}
+
+
+def test_tmp_is_private_and_kept_for_the_next_program(program: Program, sandbox: Sandbox) -> None:
+    """A command often leaves a file in /tmp for the next one."""
+    if sandbox.level != "bubblewrap":
+        pytest.skip("only bubblewrap has a /tmp of its own")
+    name = f"left-{os.getpid()}"
+    run(program, sandbox, f"echo kept > /tmp/{name}")
+    assert run(program, sandbox, f"cat /tmp/{name} /var/tmp/{name}").stdout == "kept\nkept\n"
+    assert not os.path.exists(f"/tmp/{name}")
 
 
 def test_a_git_guard_remembers_repositories_of_earlier_commands(program: Program) -> None:

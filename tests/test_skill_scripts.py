@@ -279,7 +279,7 @@ def test_a_block_that_does_not_list_packages_is_refused(tmp_path: Path, uv: Path
     assert not uv.exists()
 
 
-def test_a_script_is_confined_like_a_command(tmp_path: Path) -> None:
+def test_a_script_runs_in_the_sandbox_of_commands(tmp_path: Path) -> None:
     """It can write in the workspace only, and its skill's own files cannot be changed."""
     (tmp_path / "outside").mkdir()
     workspace = tmp_path / "work"
@@ -291,8 +291,8 @@ def test_a_script_is_confined_like_a_command(tmp_path: Path) -> None:
     )
     write_skill(workspace / "pdf", {"scripts/a.py": text})
     core = agent(workspace, run_call("a.py", str(tmp_path / "outside")), call("read_file", path="made.txt"), "ok")
-    if not core.confinement:
-        pytest.skip("commands cannot be confined here")
+    if not core.sandbox:
+        pytest.skip("there is no sandbox here")
     ran, read = of(say(core, "go"), ToolReturned)
     assert ran.text == "refused\nrefused"
     assert read.ok

@@ -111,5 +111,5 @@ def test_a_program_gets_the_question_as_values(tmp_path: Path, skill: Path) -> N
     assert question["unreviewed"] == [
         {"skill": "pdf", "folder": ".agents/skills/pdf", "path": "scripts/run.py", "status": "changed"}
     ]
-    assert question["confinement"]["level"] == core.confinement.level
-    assert question["confinement"]["stays_open"] == list(core.confinement.stays_open)
+    assert question["sandbox"]["level"] == core.sandbox.level
+    assert question["sandbox"]["stays_open"] == list(core.sandbox.stays_open)

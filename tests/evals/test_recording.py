@@ -19,11 +19,12 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent import ChosenModel, can_confine
+from skillshelf.agent import ChosenModel
 from skillshelf.agent.events import ToolReturned, Usage
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
 from skillshelf.evals._recording import TrialRecording, find_recorded_model
+from skillshelf.sandbox import find_sandbox
 from skillshelf.testing import ScriptedModel, call
 
 SKILL = "---\nname: demo\ndescription: {about}\n---\n\nDo it.\n"
@@ -104,7 +105,7 @@ def _told(request: Any) -> str:
     return str(request.messages[-1].parts[-1].content).split("TMPDIR=")[1].split()[0]
 
 
-@pytest.mark.skipif(not can_confine(), reason="commands have no temporary folder of their own here")
+@pytest.mark.skipif(not find_sandbox(), reason="commands have no temporary folder of their own here")
 def test_the_temporary_folder_of_commands_is_not_part_of_a_call(tmp_path: Path) -> None:
     """It has another name in each trial, and a replayed answer names that of its own run."""
     folder, records = skill(tmp_path), str(tmp_path / "records")

@@ -1,4 +1,4 @@
-"""Commands of `run` checks: they need approval, they are confined, and nothing of them is left."""
+"""Commands of `run` checks: they need approval, they run in the sandbox, and nothing of them is left."""
 
 import asyncio
 import os
@@ -12,17 +12,15 @@ import pytest
 
 pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
 
-from skillshelf.agent import ChosenModel, find_confinement
+from skillshelf.agent import ChosenModel
 from skillshelf.evals import Case, Message, Trace, check, run_trial
 from skillshelf.evals._limits import MAX_OUTPUT_KEPT
 from skillshelf.evals._trace import CommandRun
+from skillshelf.sandbox import Sandbox, find_sandbox
 from skillshelf.testing import ScriptedModel
 
-CONFINEMENT = find_confinement()
-confined = pytest.mark.skipif(not CONFINEMENT, reason=f"commands cannot be confined here: {CONFINEMENT.reason}")
-supervised = pytest.mark.skipif(
-    CONFINEMENT.level not in ("mounted", "supervised"), reason=f"nothing can be supervised here: {CONFINEMENT.reason}"
-)
+SANDBOX = find_sandbox()
+sandboxed = pytest.mark.skipif(not SANDBOX, reason=f"there is no sandbox here: {SANDBOX.reason}")
 _CASES = """
 cases:
   - name: tests the work
@@ -94,17 +92,17 @@ def test_without_a_sandbox_no_command_of_a_check_is_run_unless_the_user_allows_i
     """The policy of the case is about the agent, so it changes nothing."""
     from skillshelf.cli import main
 
-    monkeypatch.setattr("skillshelf.agent.can_confine", lambda: False)
+    monkeypatch.setattr("skillshelf.sandbox._sandbox._find_sandbox", lambda: Sandbox("none", "this is a test"))
     monkeypatch.chdir(make_clone(tmp_path))
     words = ["eval", "suite", "--trust-workspace"]
     assert main(words) == 2
     said = capfd.readouterr()
-    assert "cannot be confined on this machine" in said.err + said.out
+    assert "there is no sandbox for commands on this machine" in said.err + said.out
     assert "or leave out the `run` checks" in said.err + said.out
     assert main([*words, "--allow-unconfined"]) == 0
 
 
-@confined
+@sandboxed
 def test_a_command_writes_nowhere_else(tmp_path: Path) -> None:
     """Not even through a link that it makes."""
     outside = tmp_path / "outside"
@@ -143,10 +141,10 @@ def test_a_timeout_ends_everything_in_the_commands_group() -> None:
     wait_until_gone(mark)
 
 
-@supervised
+@sandboxed
 @pytest.mark.parametrize("ending", ["exit 0", "exec sleep {mark}"], ids=["ends", "is stopped"])
 def test_a_process_that_leaves_the_group_ends_with_the_command(ending: str) -> None:
-    """Its input and output are its own, so only the supervisor knows of it."""
+    """Its input and output are its own, so only the sandbox knows of it."""
     mark = f"71{os.getpid()}"
     stray = f"setsid sh -c 'setsid sleep {mark} & sleep {mark}' < /dev/null > /dev/null 2>&1 & sleep 0.2"
     ended = run_of(f"{stray}; {ending.format(mark=mark)}", timeout=3.0)
@@ -164,7 +162,7 @@ os.execvp("sleep", ["sleep", sys.argv[1]])
 """
 
 
-@supervised
+@sandboxed
 def test_a_chain_of_processes_is_ended_to_its_last() -> None:
     """Each starts the next one in a session of its own."""
     mark = f"72{os.getpid()}"

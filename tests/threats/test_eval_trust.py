@@ -214,12 +214,14 @@ def test_without_a_sandbox_trials_that_run_commands_are_refused(clone: Clone) ->
     """A script without a command still runs, and everything runs if the user allows it."""
     modules = clone.folder.parent / "modules"
     modules.mkdir()
-    # The launcher that confines commands is started with this Python. If it is missing, nothing can be confined.
-    (modules / "sitecustomize.py").write_text("import sys\nsys.executable = '/nowhere/python'\n")
+    (modules / "sitecustomize.py").write_text(
+        "from skillshelf.sandbox import _sandbox\n"
+        "_sandbox._find_sandbox = lambda: _sandbox.Sandbox('none', 'this is a test')\n"
+    )
     arguments = ["eval", "--trust-workspace", "-k"]
     refused = skillshelf(clone, *arguments, "runs a command", path=str(modules))
     assert refused.returncode == 2
-    assert "commands cannot be confined on this machine" in refused.stderr
+    assert "there is no sandbox for commands on this machine" in refused.stderr
     assert "--allow-unconfined" in refused.stderr
     assert skillshelf(clone, *arguments, "greets", path=str(modules)).returncode == 0
     allowed = skillshelf(clone, *arguments, "runs a command", "--allow-unconfined", path=str(modules))

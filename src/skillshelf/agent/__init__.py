@@ -12,7 +12,7 @@ from skillshelf.settings import MODES, Settings, load_settings
 
 if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
-    from skillshelf.agent._commands import run_confined
+    from skillshelf.agent._commands import run_sandboxed
     from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
     from skillshelf.agent._core import AgentCore, Unused
     from skillshelf.agent._explain import explain_error, hide_keys
@@ -85,7 +85,7 @@ __all__ = [
     "read_script",
     "require_model",
     "resolve",
-    "run_confined",
+    "run_sandboxed",
     "usage_of",
 ]
 
@@ -95,7 +95,7 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
-        "_commands": ["run_confined"],
+        "_commands": ["run_sandboxed"],
         "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
         "_core": ["AgentCore", "Unused"],
         "_explain": ["explain_error", "hide_keys"],

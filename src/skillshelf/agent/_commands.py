@@ -1,35 +1,52 @@
-"""Commands in a workspace, confined as far as the system supports it: the agent's, and those of a program."""
+"""Commands in a workspace, sandboxed as far as the system supports it: the agent's, and those of a program."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import FunctionToolset
-from pydantic_ai.workspaces import CommandResult, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
-from skillshelf.agent._confinement import find_confinement, find_repositories
 from skillshelf.agent._own_tools import make_tool
-from skillshelf.agent._processes import ReportOutput, run_process
-from skillshelf.agent.launcher import launch_command, open_plan
+from skillshelf.sandbox import (
+    GitGuard,
+    Program,
+    ProgramLimits,
+    ProgramResult,
+    Sandbox,
+    SandboxError,
+    find_sandbox,
+    run_program,
+)
+
+ReportOutput = Callable[[str], None]
 
 _INHERITED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE")
 _DEFAULT_SECONDS = 120.0
+_MAX_SECONDS = 3_600.0
+_MAX_OUTPUT_BYTES = 10 * 1024 * 1024
+_MAX_MEMORY_MB = 8 * 1024
+_MAX_PROCESSES = 1_000
 _MAX_SHOWN = 50_000
 """Characters of output that the model gets: the last ones, because commands say at the end how they ended."""
+_REPORT_SECONDS = 0.1
+_MAX_REPORT_CHARACTERS = 8_000
 
 
 class Shell:
     """The tool `run_command`. The gate runs the command that was allowed: by itself, the tool runs nothing."""
 
-    def __init__(self, root: str, *, sandbox: bool) -> None:
+    def __init__(self, root: str, find_sandbox: Callable[[], Sandbox], git: GitGuard) -> None:
+        """`git` protects the repositories of the workspace."""
         self._root = os.path.realpath(root)
-        self._sandbox = sandbox
+        self._find_sandbox = find_sandbox
+        self._git = git
         self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(self.run_command)])
 
     async def run_command(self, command: str, timeout_seconds: float | None = None) -> str:
@@ -41,77 +58,105 @@ class Shell:
         """
         raise ToolFailed("The command was not run: nothing has allowed it.")
 
-    async def run(self, arguments: Mapping[str, Any], report: ReportOutput) -> str:
+    async def run(self, arguments: Mapping[str, Any], report: ReportOutput, *, network: bool) -> str:
         """Run the command of a call, report its output while it runs, and return the text for the model."""
-        command = str(arguments["command"])
-        seconds = arguments.get("timeout_seconds") or _DEFAULT_SECONDS
+        seconds = min(float(arguments.get("timeout_seconds") or _DEFAULT_SECONDS), _MAX_SECONDS)
+        program = _make_program(self._root, str(arguments["command"]), self._scratch, network=network, git=self._git)
+        sandbox = await to_thread.run_sync(self._find_sandbox)
+        reporter = OutputReporter(report)
         try:
-            if self._sandbox:
-                result = await _run_confined(self._root, command, self._scratch.name, seconds, report)
-            else:
-                result = await _run_shell(self._root, command, seconds, report)
-        except WorkspaceTimeoutError as stop:
-            return _describe(stop.stdout, stop.stderr, f"[Command timed out after {seconds:g}s]")
-        except WorkspaceOutputLimitError as stop:
-            raise ToolFailed(str(stop)) from stop
+            ended = await run_program(program, sandbox, _make_limits(seconds), take_output=reporter.add)
+        except SandboxError as error:
+            raise ToolFailed(f"The command was not run: its sandbox could not be set up ({error}).") from error
         except OSError as error:
             raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
         except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
             raise ToolFailed(f"The command could not be started with this text: {error}.") from error
-        ending = f"[exit code: {result.exit_code}]" if result.exit_code else ""
-        return _describe(result.stdout, result.stderr, ending)
+        finally:
+            reporter.close()
+
+        if ended.limit == "output":
+            raise ToolFailed(
+                "the output exceeded 10 MiB; redirect the command's output to a file and read part of it instead"
+            )
+        return _describe(ended, seconds, has_network=network or not sandbox)
 
     @cached_property
-    def _scratch(self) -> tempfile.TemporaryDirectory[str]:
+    def _scratch(self) -> str:
         """The temporary folder of all commands. It is made for the first, because most conversations run none."""
-        return tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
+        self._temporary = tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True)
+        return os.path.realpath(self._temporary.name)
 
 
-async def run_confined(root: str, command: str, timeout: float) -> CommandResult:
-    """Run a shell command in a folder, confined as the agent's commands are and with the same environment.
+async def run_sandboxed(root: str, command: str, seconds: float) -> ProgramResult:
+    """Run a shell command in a folder, sandboxed as the agent's commands are, with the network.
 
-    The processes that it leaves behind are ended with it, if the system has a level of confinement with a supervisor.
-    Raises pydantic-ai's WorkspaceTimeoutError or WorkspaceOutputLimitError after the command was stopped, OSError if it
-    cannot be started, and ValueError if no program can be given such a text.
+    Raises SandboxError or OSError if it cannot be started, and ValueError if no program can be given such a text.
     """
+    root = os.path.realpath(root)
     with tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True) as scratch:
-        root = os.path.realpath(root)
-        return await _run_confined(root, command, scratch, timeout, lambda text: None, leaves_processes=False)
+        program = _make_program(root, command, os.path.realpath(scratch), network=True, git=GitGuard(root))
+        sandbox = await to_thread.run_sync(find_sandbox)
+        return await run_program(program, sandbox, _make_limits(seconds))
 
 
-async def _run_confined(
-    root: str, command: str, scratch: str, seconds: float, report: ReportOutput, *, leaves_processes: bool = True
-) -> CommandResult:
-    """Run a command that writes only below a folder and in a temporary one."""
-    confinement = await to_thread.run_sync(find_confinement)
-    if not confinement:
-        return await _run_shell(root, command, seconds, report)
-
-    scratch = os.path.realpath(scratch)
-    repositories: list[str] = []
-    if confinement.level == "mounted":
-        repositories = await to_thread.run_sync(find_repositories, root)
-    # Compilers and package managers keep caches, by default in a home they cannot write to here.
-    places = {"TMPDIR": scratch, "XDG_CACHE_HOME": f"{scratch}/cache"}
-    with open_plan(
-        confinement.level, writable=[root, scratch], repositories=repositories, leaves_processes=leaves_processes
-    ) as plan:
-        program = launch_command(["/bin/sh", "-c", command], plan)
-        return await run_process(program, root, _make_environment() | places, seconds, report)
+def _make_program(root: str, command: str, scratch: str, *, network: bool, git: GitGuard) -> Program:
+    environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    return Program(
+        ["/bin/sh", "-c", command], root, environment, writable=[root], scratch=scratch, network=network, git=git
+    )
 
 
-async def _run_shell(root: str, command: str, seconds: float, report: ReportOutput) -> CommandResult:
-    return await run_process(["/bin/sh", "-c", command], root, _make_environment(), seconds, report)
+def _make_limits(seconds: float) -> ProgramLimits:
+    return ProgramLimits(seconds, _MAX_OUTPUT_BYTES, _MAX_MEMORY_MB, _MAX_PROCESSES)
 
 
-def _make_environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
-
-
-def _describe(stdout: str, stderr: str, ending: str) -> str:
+def _describe(ended: ProgramResult, seconds: float, *, has_network: bool) -> str:
     """Return the output for the model, and how the command ended."""
-    streams = [f"[{name}]\n{text}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
-    text = "\n".join([*(streams or ["(no output)"]), *([ending] if ending else [])])
+    streams = [f"[{name}]\n{text}" for name, text in (("stdout", ended.stdout), ("stderr", ended.stderr)) if text]
+    parts = streams or ["(no output)"]
+    if ended.limit == "seconds":
+        parts.append(f"[Command timed out after {seconds:g}s]")
+    elif ended.limit == "memory":
+        parts.append(f"[Command was ended: it took more than {_MAX_MEMORY_MB:,} MiB of memory]")
+    elif ended.limit == "processes":
+        parts.append(f"[Command was ended: it started more than {_MAX_PROCESSES:,} processes]")
+    elif ended.exit_code:
+        parts.append(f"[exit code: {ended.exit_code}]")
+    if ended.exit_code and not has_network:
+        parts.append(
+            "[It ran without the network, because the user was not asked about it. If it needs the network, tell the "
+            "user, who can type: /approve allow run_command COMMAND --network]"
+        )
+    parts += [f"[{notice}]" for notice in ended.notices]
+
+    text = "\n".join(parts)
     if len(text) <= _MAX_SHOWN:
         return text
     return f"[… {len(text) - _MAX_SHOWN:,} characters are left out …]\n{text[-_MAX_SHOWN:]}"
+
+
+class OutputReporter:
+    """Reports output in pieces: at most ten a second, and of much output only the end."""
+
+    def __init__(self, report: ReportOutput) -> None:
+        self._report = report
+        self._waiting = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, text: str) -> None:
+        self._waiting = (self._waiting + text)[-_MAX_REPORT_CHARACTERS:]
+        if self._timer is None and text:
+            self._timer = asyncio.get_running_loop().call_later(_REPORT_SECONDS, self._send)
+
+    def close(self) -> None:
+        """Report the rest."""
+        if self._timer:
+            self._timer.cancel()
+        self._send()
+
+    def _send(self) -> None:
+        self._timer = None
+        if self._waiting:
+            self._report(self._waiting)
+            self._waiting = ""

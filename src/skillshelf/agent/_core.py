@@ -14,7 +14,6 @@ from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
 from skillshelf.agent._commands import Shell
 from skillshelf.agent._compaction import Compacted, shorten
-from skillshelf.agent._confinement import Confinement, find_confinement
 from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._exchange import Exchange
 from skillshelf.agent._gate import Gate
@@ -33,6 +32,7 @@ from skillshelf.agent.sessions import Sessions, loaded_skills, typed_text
 from skillshelf.descriptor import Choice, Delta
 from skillshelf.errors import CheckpointError, SessionError, SkillError
 from skillshelf.explain import RequestExplanation, explain_request
+from skillshelf.sandbox import GitGuard, Sandbox, find_sandbox
 from skillshelf.shelf import Shelf
 from skillshelf.slash import SKILL_PREFIX, Invocation, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
@@ -83,7 +83,7 @@ class AgentCore:
         is asked for the value of an environment variable that a skill declares for its scripts. `disclosure` is how
         much of each skill the listing shows: with `full`, every call carries all instructions. `budget` is the most
         tokens that a listing of the form `auto` may take. With `sandbox`, commands can write in the workspace only, as
-        far as the system supports that; `confinement` says how far.
+        far as the system supports that; the property `sandbox` says how far.
 
         With `sessions`, the conversation is saved in files, and so are the files that each turn changes: `undo` takes a
         turn back. `servers` are MCP servers whose tools the model gets inside of `async with core.servers:`. `retries`
@@ -105,9 +105,10 @@ class AgentCore:
         """The files that each turn changed. There are none without sessions."""
         if sessions and sessions.checkpoints:
             self.checkpoints = Checkpoints(self._access, sessions.checkpoints)
-        self._find_confinement = find_confinement if sandbox else _find_no_confinement
-        self.scripts = Scripts(self.skills, self._find_confinement, ask_variable)
-        shell = Shell(self.skills.folder, sandbox=sandbox)
+        self._find_sandbox = find_sandbox if sandbox else _find_no_sandbox
+        git = GitGuard(self.skills.folder)
+        self.scripts = Scripts(self.skills, self._find_sandbox, git, ask_variable)
+        shell = Shell(self.skills.folder, self._find_sandbox, git)
         self.gate = Gate(
             self._access,
             self.skills,
@@ -116,7 +117,7 @@ class AgentCore:
             policy=policy or Policy(),
             approve=approve,
             checkpoints=self.checkpoints,
-            find_confinement=self._find_confinement,
+            find_sandbox=self._find_sandbox,
         )
         """Decides about each tool call, by the policy and the user's answers."""
         self.loop = make_loop(
@@ -138,9 +139,9 @@ class AgentCore:
         return self.skills.shelf
 
     @property
-    def confinement(self) -> Confinement:
-        """How commands are confined, and what they can still do. The first time, this starts a process to find out."""
-        return self._find_confinement()
+    def sandbox(self) -> Sandbox:
+        """What commands run in, and what they can still do. The first time, this starts a process to find out."""
+        return self._find_sandbox()
 
     @property
     def withheld_tools(self) -> tuple[str, ...]:
@@ -369,5 +370,5 @@ class AgentCore:
             self.reload_skills()
 
 
-def _find_no_confinement() -> Confinement:
-    return Confinement("none", "the sandbox is switched off")
+def _find_no_sandbox() -> Sandbox:
+    return Sandbox("none", "the sandbox is switched off")

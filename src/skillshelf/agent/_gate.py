@@ -16,7 +16,6 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
 from skillshelf.agent._commands import Shell
-from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._exchange import Exchange
 from skillshelf.agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
 from skillshelf.agent._scripts import Scripts
@@ -40,6 +39,7 @@ from skillshelf.errors import (
     TrustError,
 )
 from skillshelf.files import FileChanged
+from skillshelf.sandbox import Sandbox
 from skillshelf.threads import in_thread
 from skillshelf.tools import describe_denial
 from skillshelf.trust import UnreviewedFile
@@ -71,7 +71,7 @@ class Gate(AbstractCapability[Exchange]):
         policy: Policy,
         approve: Approve | None,
         checkpoints: Checkpoints | None,
-        find_confinement: Callable[[], Confinement],
+        find_sandbox: Callable[[], Sandbox],
     ) -> None:
         """`approve` asks the user. Without it, calls that need approval are refused."""
         self.policy = policy
@@ -81,7 +81,7 @@ class Gate(AbstractCapability[Exchange]):
         self._scripts = scripts
         self._shell = shell
         self._checkpoints = checkpoints
-        self._find_confinement = find_confinement
+        self._find_sandbox = find_sandbox
 
     # -- tools that the policy blocks ---------------------------------------------------------------------------------
 
@@ -220,14 +220,19 @@ class Gate(AbstractCapability[Exchange]):
         return None
 
     async def _run_command(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
+        """Run a command. The question to the user says that it gets the network; without one, the policy decides."""
+        network = ctx.tool_call_approved
         if not ctx.tool_call_approved:
             unreviewed = await self._find_unreviewed(args)
-            confinement = await to_thread.run_sync(self._find_confinement)
-            refusal = self._check_policy(Approval(SHELL, args, unreviewed=unreviewed, confinement=confinement))
+            sandbox = await to_thread.run_sync(self._find_sandbox)
+            question = Approval(SHELL, args, unreviewed=unreviewed, sandbox=sandbox)
+            verdict = self._decide(question)
+            refusal = self._enforce(verdict, question)
             if refusal:
                 return refusal
+            network = verdict.network
         async with self._at_work(), self._recording():
-            return await self._shell.run(args, _report_output(ctx))
+            return await self._shell.run(args, _report_output(ctx), network=network)
 
     async def _run_script(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
         """Run a script of a skill: the very copy that the user was asked about."""
@@ -341,7 +346,9 @@ class Gate(AbstractCapability[Exchange]):
 
     def _check_policy(self, question: Approval) -> ToolDenied | None:
         """Return None if the policy allows the call, or the refusal. Raises ApprovalRequired to have the user asked."""
-        verdict = self._decide(question)
+        return self._enforce(self._decide(question), question)
+
+    def _enforce(self, verdict: PolicyDecision, question: Approval) -> ToolDenied | None:
         if verdict.decision == "refuse":
             return self._refuse(question.tool, verdict)
         # "always" and rules are about the script as it was.
@@ -355,7 +362,7 @@ class Gate(AbstractCapability[Exchange]):
             question.arguments,
             question.path,
             question.subject,
-            is_sandboxed=bool(question.confinement),
+            is_sandboxed=bool(question.sandbox),
         )
 
     async def handle_deferred_tool_calls(
@@ -406,10 +413,10 @@ class Gate(AbstractCapability[Exchange]):
                 "everything.)"
             )
         if tool in (SHELL, RUN_SCRIPT):
-            confinement = await to_thread.run_sync(self._find_confinement)
+            sandbox = await to_thread.run_sync(self._find_sandbox)
             if question.script is not None and not question.script.network:
-                confinement = confinement.without_network()
-            question = replace(question, confinement=confinement)
+                sandbox = sandbox.without_network()
+            question = replace(question, sandbox=sandbox)
         question = self._offer_rule(question)
 
         answer = await self.approve(question)

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from skillshelf.agent._confinement import Confinement
 from skillshelf.agent._repetition import Repetition
 from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, SHELL, WRITING
 from skillshelf.agent.rules import Rule, RuleBook, denies_every_call
 from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
+from skillshelf.sandbox import Sandbox
 from skillshelf.settings import MODES, Mode
 from skillshelf.trust import UnreviewedFile
 
@@ -43,8 +43,8 @@ class Approval:
     arguments: dict[str, Any]
     diff: str = ""
     """The change that a write would make, as a unified diff."""
-    confinement: Confinement | None = None
-    """How far a command is confined; None for other tools."""
+    sandbox: Sandbox | None = None
+    """What a command would run in; None for other tools."""
     unreviewed: tuple[UnreviewedFile, ...] = ()
     """Files of skills that a command mentions and that the user has not approved as they are now."""
     path: str = ""
@@ -97,7 +97,7 @@ class Approval:
             "path": self.path,
             "old_sha256": self.old_sha256,
             "repeated": self.repeated,
-            "confinement": self.confinement.as_json() if self.confinement is not None else None,
+            "sandbox": self.sandbox.as_json() if self.sandbox is not None else None,
             "unreviewed": [file.as_json() for file in self.unreviewed],
             "script": self.script.as_json() if self.script is not None else None,
             "server": self.server,
@@ -115,6 +115,8 @@ class PolicyDecision:
 
     decision: Literal["allow", "ask", "refuse"]
     rule: Rule | None = None
+    network: bool = False
+    """Whether a command that is allowed without a question gets the network."""
 
 
 @dataclass(slots=True)
@@ -177,15 +179,15 @@ class Policy:
             return PolicyDecision("refuse", rule)
 
         if self.mode == "yolo":
-            return PolicyDecision("allow")
+            return PolicyDecision("allow", network=True)
         if self.mode == "read-only":
             return PolicyDecision("refuse")
         if is_instruction_file(path):
             return PolicyDecision("ask")
         if rule is not None:
-            return PolicyDecision("allow", rule)
-        if _key(tool, subject) in self.always:
-            return PolicyDecision("allow")
+            return PolicyDecision("allow", rule, rule.network)
+        if _key(tool, subject) in self.always:  # the question for this very command has said that it gets the network
+            return PolicyDecision("allow", network=True)
         if self.mode == "auto-edit" and tool in WRITING:
             return PolicyDecision("allow")
         return PolicyDecision("ask")

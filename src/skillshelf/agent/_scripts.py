@@ -13,34 +13,39 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
 
-from skillshelf.agent._confinement import Confinement, find_repositories
+from skillshelf.agent._commands import OutputReporter, ReportOutput
 from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._policy import Approval
-from skillshelf.agent._processes import OutputReporter, ReportOutput
 from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
     CleanPath,
-    Program,
-    ProgramResult,
-    RunLimits,
     SkillScript,
-    TakeOutput,
     describe_packages,
     find_environment,
     find_script,
     find_uv,
     install_environment,
     is_runnable,
-    run_program,
 )
 from skillshelf.explain import describe_outdated
 from skillshelf.files import cache_home, is_at_or_inside
-from skillshelf.text import hide_values, truncate_middle
+from skillshelf.sandbox import (
+    GitGuard,
+    Program,
+    ProgramLimits,
+    ProgramResult,
+    Sandbox,
+    SandboxError,
+    TakeOutput,
+    run_program,
+)
+from skillshelf.text import count_noun, hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
 
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""
+_LIMITS = ProgramLimits(seconds=120.0, output_bytes=1024 * 1024, memory_mb=8 * 1024, processes=1_000)
 _MAX_VALUE = 32 * 1024
 """Characters of the value of a variable."""
 
@@ -99,6 +104,7 @@ class PreparedScript:
 
     script: SkillScript
     program: Program
+    sandbox: Sandbox
     secrets: Mapping[str, str]
     """Values that must not appear in the result, by the names of their variables."""
     notes: tuple[str, ...] = ()
@@ -114,14 +120,16 @@ class Scripts(ToolForSkills):
     def __init__(
         self,
         skills: WorkspaceSkills,
-        find_confinement: Callable[[], Confinement],
+        find_sandbox: Callable[[], Sandbox],
+        git: GitGuard,
         ask_variable: AskVariable | None = None,
     ) -> None:
         """`ask_variable` asks the user for a value. Without it, scripts get no variables."""
         super().__init__(skills.shelf, self.run_skill_script, lambda skill: any(map(is_runnable, skill.references)))
         self.ask_variable = ask_variable
         self._skills = skills
-        self._find_confinement = find_confinement
+        self._find_sandbox = find_sandbox
+        self._git = git
         self._variables = _VariableStore()
         self._workspace = os.path.realpath(skills.folder)
         self._temporary: list[tempfile.TemporaryDirectory[str]] = []
@@ -172,42 +180,38 @@ class Scripts(ToolForSkills):
 
         Also if the copy that the user was asked about is no longer what it was.
         """
-        confinement = await to_thread.run_sync(self._find_confinement)
+        sandbox = await to_thread.run_sync(self._find_sandbox)
         interpreter = script.interpreter
         if script.dependencies is not None:
             environment = find_environment(script.dependencies, self._home)
             interpreter = environment or await install_environment(
-                script.dependencies, self._home, self._programs, confinement.level
+                script.dependencies, self._home, self._programs, sandbox, self._scratch
             )
         await to_thread.run_sync(self._folders.verify, script.tree)
         given = await self._variables.collect(script.skill, script.tree, script.variables, self.ask_variable)
 
-        repositories: list[str] = []
-        if confinement.level == "mounted":
-            repositories = await to_thread.run_sync(find_repositories, self._workspace)
-        scratch = self._scratch
-        places = {
-            "TMPDIR": scratch,
-            "XDG_CACHE_HOME": f"{scratch}/cache",
-            "SKILL_DIR": script.folder,
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+        variables = {"SKILL_DIR": script.folder, "PYTHONDONTWRITEBYTECODE": "1", **given.values}
         program = Program(
             [interpreter, script.file, *script.arguments],
             folder=self._workspace,
-            environment=self._programs.make_environment({**places, **given.values}),
-            writable=[self._workspace, scratch],
-            level=confinement.level,
-            repositories=repositories,
+            environment=self._programs.make_environment(variables),
+            writable=[self._workspace],
+            readable=[self._home, os.path.dirname(interpreter)],
+            scratch=self._scratch,
             network=script.network,
+            git=self._git,
         )
-        return PreparedScript(script, program, given.values, tuple(self._list_notes(script, given.missing)))
+        return PreparedScript(script, program, sandbox, given.values, tuple(self._list_notes(script, given.missing)))
 
     async def run(self, prepared: PreparedScript, report: ReportOutput) -> str:
         """Run a script, report its output while it runs, and return the text for the model. Raises ToolFailed."""
         try:
             with _reporting_lines(report, prepared.secrets) as take_output:
-                result = await run_program(prepared.program, RunLimits(), take_output)
+                result = await run_program(
+                    prepared.program, prepared.sandbox, _LIMITS, take_output=take_output, merge=True
+                )
+        except SandboxError as error:
+            raise ToolFailed(f"The script was not run: its sandbox could not be set up ({error}).") from error
         except OSError as error:
             raise ToolFailed(f"The script could not be started: {error.strerror or error}.") from error
         except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
@@ -276,14 +280,27 @@ def _reporting_lines(report: ReportOutput, secrets: Mapping[str, str]) -> Iterat
 
 def _describe_result(run: PreparedScript, result: ProgramResult) -> str:
     """Return the output for the model, how the script ended, and what to do if it failed."""
-    parts = [truncate_middle(hide_values(result.output, run.secrets), _MAX_SHOWN).rstrip() or "[no output]"]
+    parts = [truncate_middle(hide_values(result.stdout, run.secrets), _MAX_SHOWN).rstrip() or "[no output]"]
     if result.exit_code != 0:
-        ending = f"exit code: {result.exit_code}" if not result.stopped else result.stopped
-        parts.append(f"[{ending}]")
+        parts.append(f"[{_describe_ending(result)}]")
         if not run.program.network:
             parts.append(
                 "[The script had no network. If it failed for that reason, call it again with network=true: the user "
                 "is asked.]"
             )
-    parts += [f"[{note}]" for note in run.notes]
+    parts += [f"[{note}]" for note in (*run.notes, *result.notices)]
     return "\n".join(parts)
+
+
+def _describe_ending(result: ProgramResult) -> str:
+    match result.limit:
+        case None:
+            return f"exit code: {result.exit_code}"
+        case "seconds":
+            return f"it was ended after {count_noun(round(_LIMITS.seconds), 'second')}"
+        case "output":
+            return f"it was ended after {_LIMITS.output_bytes:,} bytes of output"
+        case "memory":
+            return f"it was ended: it took more than {_LIMITS.memory_mb:,} MiB of memory"
+        case "processes":
+            return f"it was ended: it started more than {_LIMITS.processes:,} processes"

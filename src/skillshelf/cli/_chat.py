@@ -152,8 +152,11 @@ def _open_agent(
     from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
     from skillshelf.agent.sessions import Sessions
     from skillshelf.files import remove_stale_scratch  # brings what writing needs, which --help does not
+    from skillshelf.sandbox import switch_off
     from skillshelf.trust import Trust
 
+    if args.no_sandbox:
+        switch_off()
     problems: list[str] = []
     remove_stale_scratch(workspace.root)
     servers = _choose_servers(args, workspace, problems)

@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf.agent import ModelPreview, WorkspaceSkills, find_confinement, preview_model
+from skillshelf.agent import ModelPreview, WorkspaceSkills, preview_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
@@ -27,6 +27,7 @@ from skillshelf.cli._workspace import all_candidates, locate_workspace, open_she
 from skillshelf.errors import SettingsError, SkillError, TrustError
 from skillshelf.explain import describe_waiting
 from skillshelf.files import cache_home, state_home, user_skill_folders
+from skillshelf.sandbox import find_sandbox
 from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
 from skillshelf.shelf import Shelf
 from skillshelf.sources import BUNDLED
@@ -264,17 +265,19 @@ def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[R
 
 
 def _examine_sandbox() -> Iterator[Remark]:
-    confinement = find_confinement()
-    if confinement:
+    sandbox = find_sandbox()
+    if sandbox:
+        higher = f"A higher level is not possible: {sandbox.reason}." if sandbox.reason else ""
         yield Remark(
             "sandbox",
             "ok",
-            f"a command of the agent can write in this folder only (level: {confinement.level}). "
-            f"Still open: {'; '.join(confinement.stays_open)}.",
+            f"a command of the agent can write in this folder only (level: {sandbox.level}). "
+            f"Still open: {'; '.join(sandbox.stays_open)}.",
+            higher,
         )
     else:
         fix = "The agent asks before every command; answer with care."
-        yield Remark("sandbox", "note", f"commands cannot be confined here: {confinement.reason}", fix)
+        yield Remark("sandbox", "note", f"there is no sandbox for commands here: {sandbox.reason}", fix)
 
 
 def _examine_folders() -> Iterator[Remark]:

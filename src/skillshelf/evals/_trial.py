@@ -15,9 +15,8 @@ from pydantic_ai.exceptions import (
     UsageLimitExceeded,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.workspaces import WorkspaceError, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills, run_confined
+from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills, run_sandboxed
 from skillshelf.agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
@@ -41,6 +40,7 @@ from skillshelf.evals._workspace import (
 )
 from skillshelf.evals.check import ShellCommand, find_commands
 from skillshelf.files import NotPlainFile
+from skillshelf.sandbox import SandboxError
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
 
@@ -180,34 +180,21 @@ async def run_commands(root: str, commands: Iterable[ShellCommand]) -> tuple[Com
 
 async def _run_command(root: str, command: ShellCommand) -> CommandRun:
     try:
-        ended = await run_confined(root, command.text, command.timeout)
-    except WorkspaceTimeoutError as stop:
-        return _describe(command, None, stop.stdout, stop.stderr, timed_out=True)
-    except WorkspaceOutputLimitError as stop:
-        return _describe(command, None, stop.stdout, stop.stderr, too_long=True)
-    except (WorkspaceError, OSError, ValueError) as error:
+        ended = await run_sandboxed(root, command.text, command.timeout)
+    except (SandboxError, OSError, ValueError) as error:
         return CommandRun(command.text, command.timeout, error=str(error) or type(error).__name__)
-    return _describe(command, ended.exit_code, ended.stdout, ended.stderr)
+    if ended.limit in ("memory", "processes"):
+        return CommandRun(command.text, command.timeout, error=f"it exceeded the limit on {ended.limit}")
 
-
-def _describe(
-    command: ShellCommand,
-    exit_code: int | None,
-    stdout: str,
-    stderr: str,
-    *,
-    timed_out: bool = False,
-    too_long: bool = False,
-) -> CommandRun:
-    kept_stdout = stdout[-MAX_OUTPUT_KEPT:]
-    kept_stderr = stderr[-MAX_OUTPUT_KEPT:]
+    stdout = ended.stdout[-MAX_OUTPUT_KEPT:]
+    stderr = ended.stderr[-MAX_OUTPUT_KEPT:]
     return CommandRun(
         command.text,
         command.timeout,
-        exit_code,
-        kept_stdout,
-        kept_stderr,
-        cut=len(stdout) + len(stderr) - len(kept_stdout) - len(kept_stderr),
-        timed_out=timed_out,
-        too_long=too_long,
+        ended.exit_code,
+        stdout,
+        stderr,
+        cut=len(ended.stdout) + len(ended.stderr) - len(stdout) - len(stderr),
+        timed_out=ended.limit == "seconds",
+        too_long=ended.limit == "output",
     )

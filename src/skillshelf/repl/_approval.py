@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Answer, Approval, Confinement, Refusal, SkillScript, VariableRequest
+from skillshelf.agent import SHELL, WRITING, Answer, Approval, Refusal, SkillScript, VariableRequest
 from skillshelf.repl._footer import Footer
 from skillshelf.repl._quotes import Argument, Diff, Excerpt
 from skillshelf.repl._screen import Screen
+from skillshelf.sandbox import Sandbox
 from skillshelf.text import clean, clean_line
 
 _STOP = "stop"
@@ -58,8 +59,8 @@ class Questions:
         self._console = screen.console
         self._footer = footer
         self._keyboard = footer.keyboard
-        self._shown: dict[str, Confinement] = {}
-        """The confinement that the last question about each tool described."""
+        self._shown: dict[str, Sandbox] = {}
+        """The sandbox that the last question about each tool described."""
 
     async def approve(self, approval: Approval) -> Answer:
         """Ask in the middle of a turn whether a tool may run."""
@@ -91,7 +92,7 @@ class Questions:
             console.print(Text("The file changed after you allowed this. The change is now:", "yellow"))
         console.print(*excerpts, sep="")
         _print_warnings(approval, console)
-        self._print_confinement(approval)
+        self._print_sandbox(approval)
 
         choices = _list_choices(approval)
         for choice in choices:
@@ -126,15 +127,15 @@ class Questions:
         self._console.print(Text(words, "dim"))
         return answer
 
-    def _print_confinement(self, approval: Approval) -> None:
+    def _print_sandbox(self, approval: Approval) -> None:
         """Say what the program can do: in full at first and when it changes, otherwise in a sentence."""
-        confinement = approval.confinement
-        if confinement is None:
+        sandbox = approval.sandbox
+        if sandbox is None:
             return
-        is_known = self._shown.get(approval.tool) == confinement
-        self._shown[approval.tool] = confinement
-        text = confinement.short_summary if is_known else confinement.summary
-        self._console.print(Text(clean_line(text), "dim" if confinement else "yellow"))
+        is_known = self._shown.get(approval.tool) == sandbox
+        self._shown[approval.tool] = sandbox
+        text = sandbox.short_summary if is_known else sandbox.summary
+        self._console.print(Text(clean_line(text), "dim" if sandbox else "yellow"))
 
     async def _ask_for_value(self, request: VariableRequest) -> str | None:
         """Return the value, from the environment or typed unseen, or None if the user does not give one."""
@@ -171,7 +172,8 @@ def _list_choices(approval: Approval) -> list[_Choice]:
         choices.append(_Choice("a", "always", "[a]lways", f"until you leave: {_describe_always(approval)}"))
     rule = approval.offered_rule
     if rule is not None:
-        effect = f"from now on, in this workspace: {rule.target}"
+        without_network = ", without the network" if approval.sandbox else ""
+        effect = f"from now on, in this workspace: {rule.target}{without_network}"
         choices.append(_Choice("p", "rule", "[p]ermanently", effect))
     return choices
 
@@ -227,7 +229,7 @@ def _print_warnings(approval: Approval, console: Console) -> None:
     if len(approval.unreviewed) > _MAX_FILES:
         console.print(Text(f"{len(approval.unreviewed) - _MAX_FILES} more files are not approved.", "yellow"))
     script = approval.script
-    if script is not None and approval.confinement is not None and not script.network and approval.confinement.network:
+    if script is not None and approval.sandbox is not None and not script.network and approval.sandbox.network:
         console.print(Text("The network cannot be blocked on this system: the script can use it.", "yellow"))
 
 

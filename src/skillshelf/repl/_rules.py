@@ -16,7 +16,9 @@ from skillshelf.repl._views import PREFIX_NEEDS_SANDBOX, view_rules
 from skillshelf.slash import Command, Suggestion
 
 _EVERYWHERE = "--everywhere"
+_NETWORK = "--network"
 _USAGE = f"TOOL [WHAT] [{_EVERYWHERE}]"
+_USAGE_ALLOW = f"TOOL [WHAT] [{_NETWORK}] [{_EVERYWHERE}]"
 _DENIAL_MISSES = (
     "It stops mistakes, not malice: it misses the program behind another one (sudo, xargs, sh -c), in a variable or in "
     "a script, and options before the words (git -C x push)."
@@ -28,7 +30,10 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
 
     def complete_tool(typed: str) -> Sequence[Suggestion]:
         if " " in typed.lstrip():
-            return [Suggestion(_EVERYWHERE, meta="in all workspaces, not just this one")]
+            return [
+                Suggestion(_NETWORK, meta="a command also gets the network"),
+                Suggestion(_EVERYWHERE, meta="in all workspaces, not just this one"),
+            ]
         return [Suggestion(SHELL, meta="a command: git status, or pytest *"), *map(Suggestion, sorted(WRITING))]
 
     def complete_number(_: str) -> Sequence[Suggestion]:
@@ -40,7 +45,7 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
         return [Suggestion(str(number), meta=str(rule)) for number, rule in rules if not rule.confirmed]
 
     return [
-        Command("allow", "allow a kind of calls from now on", _allow, _USAGE, complete_tool),
+        Command("allow", "allow a kind of calls from now on", _allow, _USAGE_ALLOW, complete_tool),
         Command("deny", "deny a kind of calls from now on", _deny, _USAGE, complete_tool),
         Command("rules", "the rules that hold here", _list),
         Command("confirm", "put an earlier rule ending in `*` in force", _confirm, "NUMBER", complete_unconfirmed),
@@ -50,7 +55,7 @@ def make_rule_commands(face: ChatFace) -> list[Command[ChatFace]]:
 
 def _list(face: ChatFace, _: str) -> None:
     book = _get_book(face)
-    face.print(view_rules(book.list(), is_sandboxed=bool(face.core.confinement)))
+    face.print(view_rules(book.list(), is_sandboxed=bool(face.core.sandbox)))
     if book.problem:
         face.print(Text(f"The rules read last stay in force. {book.problem}", "red"))
     if book.is_in_workspace:
@@ -92,7 +97,7 @@ def _explain_prefix(face: ChatFace, rule: Rule) -> Sequence[Text]:
     if not rule.allows_prefix:
         return ()
     words = rule.command.strip().removesuffix("*").strip()
-    limit = "only the sandbox limits it" if bool(face.core.confinement) else PREFIX_NEEDS_SANDBOX
+    limit = "only the sandbox limits it" if bool(face.core.sandbox) else PREFIX_NEEDS_SANDBOX
     return [Text(f"It allows whatever {words} can do with further words: {limit}.", "yellow")]
 
 
@@ -100,19 +105,24 @@ def parse_rule(decision: Decision, typed: str, root: str) -> Rule:
     """Return the rule that a user typed: a tool, and what it is about. Raises SettingsError."""
     text = typed.strip()
     workspace = root
-    if text.endswith(_EVERYWHERE):
-        text = text.removesuffix(_EVERYWHERE).rstrip()
-        workspace = ""
+    network = False
+    while text.endswith((f" {_EVERYWHERE}", f" {_NETWORK}")):
+        text, _, option = text.rpartition(" ")
+        text = text.rstrip()
+        if option == _EVERYWHERE:
+            workspace = ""
+        else:
+            network = True
 
     tool, _, rest = text.partition(" ")
     rest = rest.strip()
     if not tool:
         raise SettingsError(f'Name a tool and what it may do, such as: /approve {decision} {SHELL} "git diff *"')
     if tool == SHELL:
-        return Rule(decision, tool, command=_unquote(rest), workspace=workspace)
+        return Rule(decision, tool, command=_unquote(rest), workspace=workspace, network=network)
     if tool in WRITING:
-        return Rule(decision, tool, path=_unquote(rest), workspace=workspace)
-    rule = Rule(decision, tool, workspace=workspace)  # first: some tools have no rules at all
+        return Rule(decision, tool, path=_unquote(rest), workspace=workspace, network=network)
+    rule = Rule(decision, tool, workspace=workspace, network=network)  # first: some tools have no rules at all
     return replace(rule, arguments=_parse_arguments(rest))
 
 

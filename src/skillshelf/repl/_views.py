@@ -121,7 +121,7 @@ def explain_unknown_skill(core: AgentCore, name: str) -> SkillNotFoundError:
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:
     """Return what may be done without asking, and what the user allowed for this session."""
-    lines: list[RenderableType] = [f"Policy: {core.gate.policy.mode}.", Text(f"A command: {core.confinement.summary}")]
+    lines: list[RenderableType] = [f"Policy: {core.gate.policy.mode}.", Text(f"A command: {core.sandbox.summary}")]
     withheld = core.withheld_tools
     if withheld:
         names = clean_line(", ".join(withheld))

@@ -12,18 +12,18 @@ from skillshelf._lazy import export_lazily
 # On demand: a worker imports this package, too, and needs none of it.
 if TYPE_CHECKING:
     from skillshelf.sandbox._git import GitGuard
-    from skillshelf.sandbox._program import Finished, Limit, Limits, Program, SandboxError
+    from skillshelf.sandbox._program import Limit, Program, ProgramLimits, ProgramResult, SandboxError
     from skillshelf.sandbox._run import TakeOutput, run_program
     from skillshelf.sandbox._sandbox import Level, Sandbox, find_sandbox, switch_off
     from skillshelf.sandbox._worker import Worker, WorkerError, WorkerLimits, call_worker
 
 __all__ = [
-    "Finished",
     "GitGuard",
     "Level",
     "Limit",
-    "Limits",
     "Program",
+    "ProgramLimits",
+    "ProgramResult",
     "Sandbox",
     "SandboxError",
     "TakeOutput",
@@ -40,7 +40,7 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_git": ["GitGuard"],
-        "_program": ["Finished", "Limit", "Limits", "Program", "SandboxError"],
+        "_program": ["ProgramResult", "Limit", "ProgramLimits", "Program", "SandboxError"],
         "_run": ["TakeOutput", "run_program"],
         "_sandbox": ["Level", "Sandbox", "find_sandbox", "switch_off"],
         "_worker": ["Worker", "WorkerError", "WorkerLimits", "call_worker"],

@@ -13,6 +13,7 @@ from skillshelf.sandbox._program import Program
 
 # Not the PATH: a workspace can be on it.
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PROBE_SECONDS = 30.0
 _RESOLVER = "/etc/resolv.conf"
 _TMPFS_BYTES = 64 * 1024 * 1024
@@ -47,12 +48,12 @@ def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str
     is_recent = _read_version(bubblewrap) >= (0, 8)
     tmpfs = ["--size", str(_TMPFS_BYTES), "--tmpfs"] if is_recent else ["--tmpfs"]
     for place in filter(os.path.isdir, ("/tmp", "/var/tmp")):
-        arguments += ["--bind", program.scratch, place] if program.scratch else [*tmpfs, place]
+        arguments += ["--bind", program.private_tmp, place] if program.scratch else [*tmpfs, place]
     if os.path.isdir("/run"):
         arguments += [*tmpfs, "/run"]
     for path in _list_hidden(program):
         arguments += ["--ro-bind", path, path]
-    for path in program.writable:
+    for path in program.all_writable:
         arguments += ["--bind", path, path]
     for mount in mounts:
         arguments += ["--ro-bind" if mount.read_only else "--bind", mount.path, mount.path]
@@ -74,8 +75,7 @@ def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str
 def _list_hidden(program: Program) -> Iterator[str]:
     """Yield what a program needs from the folders that are private: Python, this package, the resolver's file."""
     private = ("/tmp", "/var/tmp", "/run")
-    package = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    needed = {sys.prefix, sys.base_prefix, package, *program.readable}
+    needed = {*program.readable, sys.prefix, sys.base_prefix, _PACKAGE}
     if program.network:
         needed.add(os.path.realpath(_RESOLVER))  # systemd-resolved keeps it in /run
     for path in sorted(map(os.path.realpath, needed)):

@@ -10,7 +10,7 @@ Limit = Literal["seconds", "memory", "processes", "output"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProgramLimits:
     """How much a program may take, with everything it starts. 0 is no limit."""
 
     seconds: float = 120.0
@@ -31,23 +31,37 @@ class Program:
     folder: str
     """The folder it starts in."""
     environment: Mapping[str, str]
-    """Its whole environment. TMPDIR is added."""
+    """Its whole environment. With `scratch`, TMPDIR and XDG_CACHE_HOME are added."""
     writable: Sequence[str] = ()
     """The real paths of the folders that it can change."""
+    readable: Sequence[str] = ()
+    """The real paths of folders that it needs, even if they are in one that bubblewrap hides, such as /tmp."""
     scratch: str = ""
-    """The real path of its temporary folder. Bubblewrap shows it as /tmp."""
+    """The real path of a folder of ours for its temporary files, which other programs may share."""
     network: bool = False
     """Whether it gets the network. Otherwise it has loopback of its own, or none where that isn't possible."""
     git: GitGuard | None = None
     """Protects the Git directories in the writable folders, as far as the level can."""
     descriptors: Sequence[int] = ()
     """Open files that it inherits."""
-    readable: Sequence[str] = ()
-    """What it reads in /tmp, /var/tmp and /run, which bubblewrap hides."""
+
+    @property
+    def temporary(self) -> str:
+        """The folder in `scratch` that is TMPDIR."""
+        return f"{self.scratch}/files"
+
+    @property
+    def private_tmp(self) -> str:
+        """The folder in `scratch` that bubblewrap shows as /tmp. Mount points appear there, too."""
+        return f"{self.scratch}/tmp"
+
+    @property
+    def all_writable(self) -> Sequence[str]:
+        return [*self.writable, self.temporary] if self.scratch else self.writable
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class ProgramResult:
     """How a program ended, and what it printed."""
 
     exit_code: int | None

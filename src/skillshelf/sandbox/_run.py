@@ -19,7 +19,7 @@ from skillshelf.sandbox._processes import (
     measure_memory_mb,
     send_signal,
 )
-from skillshelf.sandbox._program import Finished, Limit, Limits, Program, SandboxError
+from skillshelf.sandbox._program import Limit, Program, ProgramLimits, ProgramResult, SandboxError
 from skillshelf.sandbox._sandbox import Command, Sandbox, last_line, open_command
 
 TakeOutput = Callable[[str], None]
@@ -43,11 +43,11 @@ RLimits = list[tuple[int, int]]
 async def run_program(
     program: Program,
     sandbox: Sandbox,
-    limits: Limits,
+    limits: ProgramLimits,
     *,
     take_output: TakeOutput | None = None,
     merge: bool = False,
-) -> Finished:
+) -> ProgramResult:
     """Run a program to its end. When this returns or is cancelled, the program and what it started have ended.
 
     It gets no input. `take_output` is called with each piece of output as it arrives. `merge`: both streams, in order,
@@ -71,7 +71,7 @@ async def run_program(
         if not command.was_started() and run.limit is None:
             raise SandboxError(last_line(run.error_text()) or "the sandbox ended before the program began")
         notices = await asyncio.to_thread(program.git.check) if program.git else []
-        return Finished(
+        return ProgramResult(
             exit_code=None if run.limit else exit_code,
             stdout=run.out.text(limits.output_bytes),
             stderr="" if merge else run.error.text(limits.output_bytes),
@@ -85,7 +85,7 @@ async def run_program(
 class _Run:
     """A program that runs: its output, and what it takes."""
 
-    def __init__(self, limits: Limits, take_output: TakeOutput | None, *, merge: bool) -> None:
+    def __init__(self, limits: ProgramLimits, take_output: TakeOutput | None, *, merge: bool) -> None:
         self.limit: Limit | None = None
         self.peak_memory_mb = 0.0
         self._limits = limits
@@ -252,7 +252,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def list_rlimits(limits: Limits) -> RLimits:
+def list_rlimits(limits: ProgramLimits) -> RLimits:
     """Return the limits that the kernel holds by itself."""
     found: RLimits = []
     if limits.memory_mb:

@@ -176,7 +176,8 @@ def _probe(level: Level) -> str:
         outside = os.path.join(place, "outside")
         os.mkdir(inside)
         os.mkdir(scratch)
-        program = Program(["/bin/sh", "-c", script, outside, __file__], inside, {}, [inside], scratch)
+        words = ["/bin/sh", "-c", script, outside, __file__]
+        program = Program(words, inside, environment={}, writable=[inside], scratch=scratch)
         failure = _run_blocking(program, Sandbox(level))
         if os.path.exists(outside):
             return "a program could write outside its folder"
@@ -225,7 +226,11 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
     """Provide what has to be started to run a program in a sandbox, while the block lasts."""
     environment = dict(program.environment)
     if program.scratch:
-        environment["TMPDIR"] = "/tmp" if sandbox.level == "bubblewrap" else program.scratch
+        os.makedirs(program.temporary, exist_ok=True)
+        os.makedirs(program.private_tmp, exist_ok=True)
+        environment["TMPDIR"] = program.temporary
+        # Compilers and package managers keep caches, by default in a home that they can't write to here.
+        environment.setdefault("XDG_CACHE_HOME", f"{program.temporary}/cache")
     mounts = program.git.prepare() if program.git and sandbox.level in ("bubblewrap", "sandbox-exec") else []
     words = list(program.words)
 
@@ -243,8 +248,7 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
             yield Command(words, environment, (options, seccomp, writer, *program.descriptors), reader)
         elif sandbox.level == "landlock":
             reader, writer = _open_pipe(stack)
-            writable = [*program.writable, program.scratch] if program.scratch else list(program.writable)
-            plan = json.dumps({"writable": writable, "network": program.network, "status": writer})
+            plan = json.dumps({"writable": list(program.all_writable), "network": program.network, "status": writer})
             words = [sys.executable, "-I", "-m", "skillshelf.sandbox._launcher", plan, "--", *program.words]
             yield Command(words, environment, (writer, *program.descriptors), reader)
         elif sandbox.level == "sandbox-exec":

@@ -18,8 +18,7 @@ def _list_rules(program: Program, mounts: Sequence[GitMount]) -> Iterator[str]:
     yield "(version 1)"
     yield "(allow default)"
     yield "(deny file-write*)"
-    places = [*program.writable, program.scratch] if program.scratch else program.writable
-    for path in places:
+    for path in program.all_writable:
         yield f"(allow file-write* (subpath {_quote(path)}))"
     for device in _DEVICES:
         yield f"(allow file-write* (literal {_quote(device)}))"

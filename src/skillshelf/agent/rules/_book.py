@@ -46,6 +46,7 @@ class _StoredRule(BaseModel):
     path: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     workspace: str = ""
+    network: bool = False
     confirmed: bool = True
 
 
@@ -238,6 +239,8 @@ def _write_rule(rule: Rule) -> str:
         value = getattr(rule, name)
         if value:
             lines.append(f"{name} = {_write_value(value)}")
+    if rule.network:
+        lines.append("network = true")
     if not rule.confirmed:
         lines.append(_UNCONFIRMED.rstrip())
     if rule.arguments:

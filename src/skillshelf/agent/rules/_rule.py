@@ -38,6 +38,8 @@ class Rule:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     workspace: str = ""
     """The root of the workspace that the rule is for. Empty: everywhere."""
+    network: bool = False
+    """Whether an allowed command gets the network. Otherwise it has loopback of its own."""
     confirmed: bool = True
     """False if a version for which `*` meant something else stored it: such a rule allows nothing."""
 
@@ -47,7 +49,8 @@ class Rule:
         check_rule(self)
 
     def __str__(self) -> str:
-        return f"{self.decision} {self.target}"
+        with_network = ", with the network" if self.network else ""
+        return f"{self.decision} {self.target}{with_network}"
 
     @property
     def target(self) -> str:
@@ -89,6 +92,8 @@ def check_rule(rule: Rule) -> None:
         raise SettingsError(f"{rule.tool} only reads, which needs no approval, so there are no rules for it.")
     if rule.tool in (RUN_SCRIPT, INSTALL_PACKAGES) and rule.decision == "allow":
         raise SettingsError("Scripts of skills are approved by their content, so no rule can allow them.")
+    if rule.network and (rule.tool != SHELL or rule.decision != "allow"):
+        raise SettingsError(f"The network is for allowed commands, and this is a rule to {rule.decision} {rule.tool}.")
     if rule.tool == SHELL:
         _parse_pattern(rule.command)
     elif rule.tool == _WRITE:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from skillshelf.agent.scripts._programs import CleanPath
-from skillshelf.agent.scripts._run import Program, RunLimits, run_program
 from skillshelf.errors import SkillError
 from skillshelf.files import make_private_folders, replace_file
+from skillshelf.sandbox import Program, ProgramLimits, Sandbox, SandboxError, run_program
 
 _BLOCK_START = "# /// script"
 _BLOCK_END = "# ///"
@@ -25,7 +25,7 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9][\w.-]*+\s*+(?:\[[^\]]*+\]\s*+)?+(?:[<>=!
 _PYTHON_VERSIONS = re.compile(r"\s*(?:(?:~=|===?|!=|<=?|>=?)\s*\d[\w.*+]*\s*(?:,\s*|$))*", re.ASCII)
 _MARK = "skillshelf.json"
 """The file that says that an environment is whole."""
-_LIMITS = RunLimits(seconds=600.0)
+_LIMITS = ProgramLimits(seconds=600.0)
 # Where packages come from is the user's choice: these say so.
 _PASSED_TO_UV = re.compile(
     r"UV_(?:DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|OFFLINE|NATIVE_TLS|SYSTEM_CERTS|INDEX_\w+)"
@@ -102,8 +102,12 @@ def find_environment(dependencies: Dependencies, home: str) -> str | None:
     return None
 
 
-async def install_environment(dependencies: Dependencies, home: str, programs: CleanPath, level: str) -> str:
-    """Install the packages and return the Python that has them. `level` is that of the confinement of uv itself.
+async def install_environment(
+    dependencies: Dependencies, home: str, programs: CleanPath, sandbox: Sandbox, scratch: str
+) -> str:
+    """Install the packages and return the Python that has them.
+
+    uv itself runs in the `sandbox`, with the network and `scratch` as its temporary folder.
 
     Only wheels are installed: building a package would run its code. Raises SkillError.
     """
@@ -115,17 +119,28 @@ async def install_environment(dependencies: Dependencies, home: str, programs: C
     make_private_folders(place)
 
     variables = {name: value for name, value in os.environ.items() if _PASSED_TO_UV.fullmatch(name)}
-    variables |= {"UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "TMPDIR": place}
+    variables |= {"UV_CACHE_DIR": cache, "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1"}
     environment = programs.make_environment(variables)
     for arguments in _list_steps(dependencies, place, programs):
-        program = Program([uv, *arguments], folder=place, environment=environment, writable=[place, cache], level=level)
-        result = await run_program(program, _LIMITS)
+        program = Program(
+            [uv, *arguments],
+            folder=place,
+            environment=environment,
+            writable=[cache, place],
+            readable=[os.path.dirname(uv)],
+            scratch=scratch,
+            network=True,
+        )
+        try:
+            result = await run_program(program, sandbox, _LIMITS, merge=True)
+        except SandboxError as error:
+            raise SkillError(f"The script was not run: the sandbox of uv could not be set up ({error}).") from None
         if result.exit_code != 0:
             shutil.rmtree(place, ignore_errors=True)
             packages = ", ".join(dependencies.packages)
             raise SkillError(
                 f"The script was not run: its packages ({packages}) could not be installed. Only built packages "
-                f"(wheels) are installed, because building one runs its code. uv says: {result.output.strip()[-2000:]}"
+                f"(wheels) are installed, because building one runs its code. uv says: {result.stdout.strip()[-2000:]}"
             )
     with suppress(OSError):  # then they are installed again the next time
         replace_file(f"{place}/{_MARK}", json.dumps({"packages": list(dependencies.packages)}).encode())

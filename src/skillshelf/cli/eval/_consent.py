@@ -21,7 +21,7 @@ from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, find_pending_folder, summary
 from skillshelf.workspace import find_workspace
 
-_NO_SANDBOX = "commands cannot be confined on this machine, and these trials run them without asking"
+_NO_SANDBOX = "there is no sandbox for commands on this machine, and these trials run them without asking"
 _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"
 
 
@@ -87,9 +87,9 @@ def _pending_as_json(pending: Pending) -> dict[str, Any]:
 
 def refuse_unconfined(cases: Iterable[Case], args: argparse.Namespace) -> None:
     """Raise EvalError if a trial could run commands without a sandbox and the user did not allow that."""
-    from skillshelf.agent import can_confine
+    from skillshelf.sandbox import find_sandbox
 
-    if args.allow_unconfined or can_confine():
+    if args.allow_unconfined or find_sandbox():
         return
     for case in cases:
         place = case.location or case.id
@@ -101,9 +101,9 @@ def refuse_unconfined(cases: Iterable[Case], args: argparse.Namespace) -> None:
 
 def refuse_unconfined_worker(args: argparse.Namespace) -> None:
     """Raise EvalError if this machine cannot confine the commands of other machines' trials."""
-    from skillshelf.agent import can_confine
+    from skillshelf.sandbox import find_sandbox
 
-    if not args.allow_unconfined and not can_confine():
+    if not args.allow_unconfined and not find_sandbox():
         raise EvalError(_NO_SANDBOX, _HOW_TO_ALLOW)
 
 
