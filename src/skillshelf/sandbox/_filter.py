@@ -1,13 +1,15 @@
 """The system call filter (seccomp) of sandboxed programs. It is the same for every program.
 
-It denies what neither mounts nor Landlock cover: Unix sockets, the keys that the kernel holds for the user, and
-io_uring, which makes system calls that no filter sees. The filter is a program for a small machine in the kernel with
+It denies what neither namespaces nor Landlock cover: Unix sockets and those of other families that lead out of a
+network namespace, such as to the host of a virtual machine; the keys that the kernel holds for the user; and io_uring,
+which makes system calls that no filter sees. The filter is a program for a small machine in the kernel with
 one register; every rule below loads a value, returns a verdict if it matches, and otherwise falls through.
 """
 
 import errno
 import socket
 import struct
+from collections.abc import Sequence
 
 from skillshelf.sandbox._kernel import MACHINE
 
@@ -31,6 +33,7 @@ _ARGUMENTS = (16, 24)
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_SYSCALL_BIT = 0x40000000
 _SOCK_TYPE_MASK = 0xF
+_FAMILIES = (socket.AF_INET, socket.AF_INET6, getattr(socket, "AF_NETLINK", 16))
 _IO_URING_SETUP = 425
 _NUMBERS = {
     "x86_64": {"socket": 41, "socketpair": 53, "add_key": 248, "request_key": 249, "keyctl": 250},
@@ -41,7 +44,7 @@ _NUMBERS = {
 def make_filter(*, network: bool = True, machine: str = MACHINE) -> bytes:
     """Return the filter's program. Raises OSError on an architecture whose system calls aren't known.
 
-    Without `network`, sockets of every other family are denied, too: for a level that has no network namespace.
+    Without `network`, no socket can be opened: for a level that has no network namespace.
     """
     if machine not in _NUMBERS:
         raise OSError(errno.ENOSYS, f"there is no system call filter for {machine}")
@@ -59,29 +62,20 @@ def make_filter(*, network: bool = True, machine: str = MACHINE) -> bytes:
     for number in (_IO_URING_SETUP, numbers["add_key"], numbers["request_key"], numbers["keyctl"]):
         program += [_instruction(_JUMP_IF_EQUAL, number, if_false=1), _instruction(_RETURN, _UNSUPPORTED)]
 
-    other_families = _RET_ALLOW if network else _DENY
-    program += _rule(
-        numbers["socket"],
-        _instruction(_LOAD, _ARGUMENTS[0]),
-        _instruction(_JUMP_IF_EQUAL, socket.AF_UNIX, if_false=1),
-        _instruction(_RETURN, _DENY),
-        _instruction(_RETURN, other_families),
-    )
+    families = _FAMILIES if network else ()
+    program += _rule(numbers["socket"], 0, families)
     # Connected pairs lead nowhere else, and event loops need them. A datagram can name any receiver.
-    program += _rule(
-        numbers["socketpair"],
-        _instruction(_LOAD, _ARGUMENTS[1]),
-        _instruction(_AND, _SOCK_TYPE_MASK),
-        _instruction(_JUMP_IF_EQUAL, socket.SOCK_DGRAM, if_false=1),
-        _instruction(_RETURN, _DENY),
-        _instruction(_RETURN, _RET_ALLOW),
-    )
+    program += _rule(numbers["socketpair"], 1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), mask=_SOCK_TYPE_MASK)
     return b"".join([*program, _instruction(_RETURN, _RET_ALLOW)])
 
 
-def _rule(number: int, *instructions: bytes) -> list[bytes]:
-    """Decide about one call. The instructions must end with a verdict: the next rule expects the number loaded."""
-    return [_instruction(_JUMP_IF_EQUAL, number, if_false=len(instructions)), *instructions]
+def _rule(number: int, argument: int, allowed: Sequence[int], mask: int = 0xFFFFFFFF) -> list[bytes]:
+    """Deny a call unless the lower half of an argument, which is what the kernel takes, has an allowed value."""
+    verdict = [_instruction(_LOAD, _ARGUMENTS[argument]), _instruction(_AND, mask)]
+    for value in allowed:
+        verdict += [_instruction(_JUMP_IF_EQUAL, value, if_false=1), _instruction(_RETURN, _RET_ALLOW)]
+    verdict.append(_instruction(_RETURN, _DENY))
+    return [_instruction(_JUMP_IF_EQUAL, number, if_false=len(verdict)), *verdict]
 
 
 def _instruction(code: int, value: int, *, if_true: int = 0, if_false: int = 0) -> bytes:
