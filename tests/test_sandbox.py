@@ -286,7 +286,12 @@ def test_a_worker_has_neither_secrets_nor_network_nor_files_to_write(
 ) -> None:
     monkeypatch.setenv("API_KEY", "sesame")
     connect = f"__import__('socket').create_connection(('127.0.0.1', {server}))"
-    for code in (connect, "import os; os.chdir('/tmp'); open('new', 'x')", f"open({str(tmp_path / 'new')!r}, 'x')", "os.mkdir('/var/new')"):
+    for code in (
+        connect,
+        "import os; os.chdir('/tmp'); open('new', 'x')",
+        f"open({str(tmp_path / 'new')!r}, 'x')",
+        "os.mkdir('/var/new')",
+    ):
         with pytest.raises(WorkerError, match="Error") as caught:
             worker.ask({"code": code}, seconds=60)
         assert caught.value.kind == "crash"
