@@ -52,18 +52,6 @@ def test_a_session_runs_from_review_to_exit(tmp_path: Path, write: Write) -> Non
     assert (tmp_path / "work/out.txt").read_text() == "done\n"
 
 
-def test_the_index_of_a_large_shelf_is_built_before_the_first_message(tmp_path: Path, write: Write) -> None:
-    """The chat does not wait for it, and stores it for the next one."""
-    for number in range(120):
-        write(f"skills/matter-{number}", f"Handle matter number {number}.")
-    chat = OnTerminal("--model", script(tmp_path, "Done."), "--trust-workspace", cwd=tmp_path)
-    chat.expect("›")
-    cache = Path(os.environ["HOME"], ".cache/skillshelf/search")
-    chat.wait_until(lambda: any(path.stat().st_size for path in cache.rglob("*.db")))
-    chat.send("/exit\r")
-    assert chat.end() == 0
-
-
 def test_ctrl_c_stops_the_turn_and_keeps_the_session(tmp_path: Path) -> None:
     """The running command ends, the prompt returns, and the next message is answered."""
     model = script(tmp_path, tool("run_command", command="sleep 60"), "Still here.")

@@ -1,7 +1,5 @@
 """Search: words in their fields, spelling, other scripts, copies, hostile text, reasons, and changes of the shelf."""
 
-from threading import Event
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -271,23 +269,6 @@ def test_preparing_announces_how_many_skills_will_be_indexed() -> None:
     shelf.reload()
     shelf.prepare_search(announced.append)
     assert announced == [len(SKILLS), 1]
-
-
-def test_a_stopped_preparation_reads_no_further_skill_and_the_next_search_finds_all() -> None:
-    source = MemorySource({name: skill(name, description) for name, description in SKILLS.items()})
-    shelf = Shelf([source])
-    stop = Event()
-    read: list[str] = []
-
-    def read_and_stop(candidate: Candidate) -> str:
-        read.append(candidate.place.key)
-        stop.set()
-        return source.instructions(candidate.place.key, candidate.descriptor)
-
-    search = SkillSearch(read_and_stop, with_similarity=False)
-    search.prepare(shelf.catalog, stop=stop)
-    assert len(read) == 1
-    assert names(search.search(shelf.catalog, "deploy")) == ["deploy-site"]
 
 
 def test_skills_for_the_user_alone_are_left_out() -> None:

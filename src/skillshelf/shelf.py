@@ -30,8 +30,6 @@ from skillshelf.toolbox import Toolbox, collect_tools
 from skillshelf.turn import Turn
 
 if TYPE_CHECKING:
-    from threading import Event
-
     from skillshelf.listing import Listing, ListingForm
     from skillshelf.routing import Route
     from skillshelf.search import Match, SkillSearch
@@ -256,13 +254,12 @@ class Shelf:
         """
         return self._open_search().search(self._catalog, query, limit, min_score=min_score)
 
-    def prepare_search(self, announce: Callable[[int], None] | None = None, *, stop: "Event | None" = None) -> None:
+    def prepare_search(self, announce: Callable[[int], None] | None = None) -> None:
         """Build the index that `search` uses, or bring it up to date. Call it from a thread of its own if you like.
 
-        `announce` is called with the number of skills that are about to be indexed, if there are any. If `stop` is set
-        meanwhile, this ends early, and the next search starts over.
+        `announce` is called with the number of skills that are about to be indexed, if there are any.
         """
-        self._open_search().prepare(self._catalog, announce, stop)
+        self._open_search().prepare(self._catalog, announce)
 
     def _open_search(self) -> "SkillSearch":
         with self._lock:

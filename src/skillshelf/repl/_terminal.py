@@ -1,7 +1,6 @@
 """The agent in a terminal."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
@@ -25,8 +24,6 @@ from skillshelf.settings import Mode
 from skillshelf.slash import complete
 from skillshelf.text import clean, clean_line
 
-_MIN_PREPARED = 100
-"""Skills whose index is built before it is needed. Fewer take a tenth of a second."""
 _FRAMES_PER_SECOND = 10
 _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
 """The policies that a key goes through. `yolo` is not among them: no key pressed by mistake allows everything."""
@@ -82,8 +79,7 @@ class Terminal:
         self._greet()
         with self._watch_skills():
             await self._reviewer.ask_at_start()
-            with self._preparing_search():
-                await self._answer_lines()
+            await self._answer_lines()
 
     def say_how_to_resume(self) -> None:
         conversation = self.core.conversation
@@ -237,24 +233,6 @@ class Terminal:
     def _prepare_completion(self) -> None:
         """Build the index of names and words now, so that the first key does not wait for it."""
         complete(self.commands, "/skills:qxzqxz")
-
-    @contextmanager
-    def _preparing_search(self) -> Iterator[None]:
-        """Build the index of search in a thread, so that the first message does not wait for it."""
-        if len(self.core.shelf.catalog) < _MIN_PREPARED:
-            yield
-            return
-        stop = threading.Event()
-        # Not a daemon: an end of the process in the middle of a library in Rust would be a crash.
-        threading.Thread(target=self._prepare_search, args=[stop]).start()
-        try:
-            yield
-        finally:
-            stop.set()
-
-    def _prepare_search(self, stop: threading.Event) -> None:
-        with suppress(Exception):  # the first search fails in the same way, and reports it
-            self.core.shelf.prepare_search(stop=stop)
 
     def _watch_skills(self) -> AbstractContextManager[object]:
         with suppress(MissingExtraError):

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event
 from typing import TypeVar
 
 from skillshelf.catalog import Candidate, Catalog, Place
@@ -35,10 +34,6 @@ _UNUSABLE_NOW = {
 Announce = Callable[[int], None]
 """Called with the number of skills that are about to be indexed."""
 _Result = TypeVar("_Result")
-
-
-class Stopped(Exception):
-    """The caller of an update wants no index any more."""
 
 
 @dataclass
@@ -74,19 +69,14 @@ class Index:
         catalog: Catalog,
         job: Callable[[SkillDatabase], _Result],
         announce: Announce | None = None,
-        stop: Event | None = None,
     ) -> _Result:
         """Bring the database up to date with a catalog and run a job on it.
 
-        If the file is damaged, it's rebuilt; if it can't be used, the index is in memory from then on. Raises Stopped
-        if `stop` is set meanwhile; the database is then as it was.
+        If the file is damaged, it's rebuilt; if it can't be used, the index is in memory from then on.
         """
         while True:
             try:
-                return job(self._update(catalog, announce, stop))
-            except Stopped:
-                self._close()
-                raise
+                return job(self._update(catalog, announce))
             except Exception as error:  # a damaged file can fail in any way
                 self._close()
                 if self._path is None:
@@ -121,7 +111,7 @@ class Index:
 
     # --- keeping up to date ---
 
-    def _update(self, catalog: Catalog, announce: Announce | None, stop: Event | None) -> SkillDatabase:
+    def _update(self, catalog: Catalog, announce: Announce | None) -> SkillDatabase:
         if self._database is not None and (os.getpid() != self._process or self._database.is_outdated()):
             self._close()  # a forked child must not use its parent's database
         while True:
@@ -134,19 +124,19 @@ class Index:
                 return self._database
 
             changes = self._compare(self._database, catalog)
-            if not changes or self._apply(self._database, changes, announce, stop):
+            if not changes or self._apply(self._database, changes, announce):
                 self._generation = catalog.generation
                 return self._database
             self._close()  # another process was faster
 
-    def _apply(self, database: SkillDatabase, changes: _Changes, announce: Announce | None, stop: Event | None) -> bool:
+    def _apply(self, database: SkillDatabase, changes: _Changes, announce: Announce | None) -> bool:
         """Make the changes. Return False without making them if another process changed the database meanwhile."""
         with database.transaction():
             if database.is_outdated():
                 return False
             if changes.added and announce is not None:
                 announce(len(changes.added))
-            database.change(changes.removed, changes.stamps, self._make_entries(changes.added, stop))
+            database.change(changes.removed, changes.stamps, self._make_entries(changes.added))
         return True
 
     def _compare(self, database: SkillDatabase, catalog: Catalog) -> _Changes:
@@ -180,10 +170,8 @@ class Index:
         changes.removed = [entry.id for entry in stored.values()]
         return changes
 
-    def _make_entries(self, added: Iterable[tuple[Candidate, int | None]], stop: Event | None) -> Iterator[NewEntry]:
+    def _make_entries(self, added: Iterable[tuple[Candidate, int | None]]) -> Iterator[NewEntry]:
         for candidate, number in added:
-            if stop is not None and stop.is_set():
-                raise Stopped
             document = make_document(candidate.descriptor, self._read_text(candidate))
             yield NewEntry(document, encode_place(candidate.place), candidate.found.stamp, number)
 

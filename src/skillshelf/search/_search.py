@@ -1,16 +1,14 @@
 """Search the skills of a catalog: rank them, fold copies, rate how well they fit, give reasons."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from threading import Event
 
 from skillshelf.catalog import Candidate, Catalog
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.locks import make_lock
 from skillshelf.search._database import SkillDatabase
 from skillshelf.search._document import FIELDS, Field
-from skillshelf.search._index import Announce, Index, Stopped, decode_place, is_searchable
+from skillshelf.search._index import Announce, Index, decode_place, is_searchable
 from skillshelf.search._query import weigh_rarity
 from skillshelf.search._ranking import (
     MIN_SCORE,
@@ -117,14 +115,13 @@ class SkillSearch:
         self._index = Index(read_instructions, path, encoder)
         self._lock = make_lock()
 
-    def prepare(self, catalog: Catalog, announce: Announce | None = None, stop: Event | None = None) -> None:
+    def prepare(self, catalog: Catalog, announce: Announce | None = None) -> None:
         """Build the index or bring it up to date, so that the next search need not. Another thread can do this.
 
-        `announce` is called with the number of skills to be indexed, if there are any. If `stop` is set meanwhile, this
-        ends early, and the next search starts over.
+        `announce` is called with the number of skills to be indexed, if there are any.
         """
-        with self._lock, suppress(Stopped):
-            self._index.use(catalog, lambda database: None, announce, stop)
+        with self._lock:
+            self._index.use(catalog, lambda database: None, announce)
 
     def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
         """Return the skills that fit a query, best first. Skills for the user alone are left out.
