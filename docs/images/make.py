@@ -74,7 +74,6 @@ WORK = [
     "users won't notice.",
 ]
 AGREE = (("[r]eview", "r"), ("Trust release-notes", "y"), ("approved release-notes", ""))
-READ_AND_AGREE = (AGREE[0], ("q close", "q"), *AGREE[1:])  # on a screen that is too small for the review
 TURN = ((PROMPT, "/skills:rel"), ("~", "\t v1.2\r"), ("Allow write_file", "y"), ("won't notice", ""))
 SESSIONS = {
     "skill": Session(
@@ -89,7 +88,7 @@ SESSIONS = {
     "context": Session(
         20,
         WORK,
-        (*READ_AND_AGREE, *TURN, (PROMPT, "/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
+        (*AGREE, *TURN, (PROMPT, "/context\r"), ("by estimate", ""), (PROMPT, "/skills:incdent")),
         "incident-runbook  Lead",
         window=8_000,
         first="› /context",

@@ -34,7 +34,8 @@ class Session:
     """A running chat: `send` presses keys, `expect` waits until the screen shows a text."""
 
     def __init__(self, *words: str, columns: int, rows: int) -> None:
-        environment = {**os.environ, "TERM": "xterm-256color"}
+        # A text that doesn't fit on the screen goes through the pager: here it has no keys of its own.
+        environment = {**os.environ, "TERM": "xterm-256color", "MANPAGER": "cat", "PAGER": "cat"}
         self.pid, self._terminal = start_on_terminal(
             [*COMMAND, *words], environment, cwd=Path.cwd(), columns=columns, rows=rows
         )
