@@ -100,7 +100,7 @@ ON_ONE_PYTHON := $(addprefix --ignore=tests/, adapters bundled faults test_bench
 	test_agent.py test_agent_policy.py test_agent_sessions.py test_conformance.py test_docs.py \
 	test_models.py test_typed.py \
 	evals/test_cli_eval.py evals/test_own.py evals/test_postgres.py evals/test_recording_runs.py \
-	threats/test_confinement.py threats/test_eval_trust.py threats/test_git_guard.py threats/test_session_faults.py) \
+	threats/test_sandbox_attacks.py threats/test_eval_trust.py threats/test_session_faults.py) \
 	$(foreach name, chat mcp repl session, --ignore-glob='*/test_$(name)*') --ignore-glob='*/test_*terminal*'
 VERSION ?= $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 
