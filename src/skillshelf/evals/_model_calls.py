@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
-from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_scratch, find_workspace, hide_folders_in, map_texts
+from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_folder, hide_folders_in, map_texts
 from skillshelf.evals._text import MAX_QUOTED, find_first_difference
 from skillshelf.text import truncate
 
@@ -123,10 +123,10 @@ def restore_response(stored: Any, call: ModelCall) -> ModelResponse:
 
     def restore(text: str) -> str:
         if WORKSPACE in text:
-            text = text.replace(WORKSPACE, find_workspace(call.system))
+            text = text.replace(WORKSPACE, find_folder(call.system, WORKSPACE))
         if SCRATCH in text:  # no prompt names the scratch folder: the model knows it from a command
             messages = ModelMessagesTypeAdapter.dump_json(call.messages).decode("utf-8", "replace")
-            text = text.replace(SCRATCH, find_scratch(messages))
+            text = text.replace(SCRATCH, find_folder(messages, SCRATCH))
         return text
 
     [response] = ModelMessagesTypeAdapter.validate_json(json.dumps([map_texts(restore, stored)]))

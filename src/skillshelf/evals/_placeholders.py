@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 WORKSPACE = "/skillshelf-eval-workspace"
 """Stands for the workspace of a trial."""
@@ -25,28 +25,17 @@ _FOLDER_NAME = "[a-z0-9_]{8}(?![a-z0-9_-])"
 _ANY_PARENTS = r"(?:/[^\s/\"'`<>|:;=,()\[\]{}\\]+)*"
 
 
-class _Patterns(NamedTuple):
-    workspace: re.Pattern[str]
-    scratch: re.Pattern[str]
-
-
 def hide_folders(text: str) -> str:
     """Replace the paths of trial folders by placeholders."""
-    patterns = _patterns(tempfile.gettempdir())
-    text = patterns.workspace.sub(WORKSPACE, text)
-    return patterns.scratch.sub(SCRATCH, text)
+    for placeholder, pattern in _patterns(tempfile.gettempdir()).items():
+        text = pattern.sub(placeholder, text)
+    return text
 
 
-def find_workspace(text: str) -> str:
-    """Return the first workspace that a text names, or its placeholder if the text names none."""
-    match = _patterns(tempfile.gettempdir()).workspace.search(text)
-    return match[0] if match else WORKSPACE
-
-
-def find_scratch(text: str) -> str:
-    """Return the first scratch folder that a text names, or its placeholder if the text names none."""
-    match = _patterns(tempfile.gettempdir()).scratch.search(text)
-    return match[0] if match else SCRATCH
+def find_folder(text: str, placeholder: str) -> str:
+    """Return the first folder that a text names of those the placeholder stands for, or else the placeholder."""
+    match = _patterns(tempfile.gettempdir())[placeholder].search(text)
+    return match[0] if match else placeholder
 
 
 def map_texts(change: Callable[[str], str], value: Any) -> Any:
@@ -75,11 +64,11 @@ def hide_folders_in(value: Any) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _patterns(temporary: str) -> _Patterns:
+def _patterns(temporary: str) -> dict[str, re.Pattern[str]]:
     # Commands see the temporary folder without links. Its path may hold spaces or brackets.
     roots = sorted({temporary, os.path.realpath(temporary)}, key=len, reverse=True)
     here = "|".join(re.escape(root) for root in roots)
-    return _Patterns(
-        re.compile(f"(?:{here}|{_ANY_PARENTS})/{_PREFIX}eval-{_FOLDER_NAME}"),
-        re.compile(f"(?:{here})/{_PREFIX}{_FOLDER_NAME}"),
-    )
+    return {
+        WORKSPACE: re.compile(f"(?:{here}|{_ANY_PARENTS})/{_PREFIX}eval-{_FOLDER_NAME}"),
+        SCRATCH: re.compile(f"(?:{here})/{_PREFIX}{_FOLDER_NAME}"),
+    }

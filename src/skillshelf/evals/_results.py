@@ -114,13 +114,6 @@ class Outcome:
         return "passed"
 
     @property
-    def unrecorded(self) -> bool:
-        """True if the trial failed because a replay has no answer for a call of the agent or a judge."""
-        if self.trace.error:
-            return self.trace.unrecorded
-        return any(result.verdict.unrecorded for result in self.checks)
-
-    @property
     def failed(self) -> tuple[CheckResult, ...]:
         """The checks that were made and did not hold."""
         return tuple(result for result in self.checks if not result.verdict.passed and not result.verdict.error)

@@ -101,29 +101,22 @@ def _find_approved_cases(args: argparse.Namespace, out: Output) -> _ApprovedCase
     check_approval(find_case_folders(args), args)
     with keep_output_clean():
         cases, notes = select_cases(args)
-    faults = tuple(note for note in notes if note.severity == "error")
-    if faults and not args.keep_going:
-        raise _refuse_faulty_files(notes, args, out)
     if not args.json:
         for note in notes:
             print_diagnostic(note, out)
+    faults = tuple(note for note in notes if note.severity == "error")
+    if faults and not args.keep_going:
+        # Otherwise they would be missing from the numbers without notice.
+        raise CommandError(
+            f"nothing was run, because of {count_by_severity(notes)} in the case files.",
+            "Correct them, or run the other cases with --keep-going.",
+            code="invalid-cases",
+            facts={"diagnostics": [diagnostic_as_json(note) for note in notes]},
+        )
     if not cases:
         raise explain_no_cases(args)
     check_approval(find_skill_folders(cases), args)
     return _ApprovedCases(cases, faults)
-
-
-def _refuse_faulty_files(notes: Sequence[Diagnostic], args: argparse.Namespace, out: Output) -> CommandError:
-    """Report faults. A case that cannot be read would otherwise be missing from the numbers without notice."""
-    if not args.json:
-        for note in notes:
-            print_diagnostic(note, out)
-    return CommandError(
-        f"nothing was run, because of {count_by_severity(notes)} in the case files.",
-        "Correct them, or run the other cases with --keep-going.",
-        code="invalid-cases",
-        facts={"diagnostics": [diagnostic_as_json(note) for note in notes]},
-    )
 
 
 def _note_incomparable(packed: PackedPlan) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.evals._coverage import Coverage
-from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON, list_cases
+from skillshelf.evals._text import list_items
+from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON
 from skillshelf.evals.report._gates import Judgement, judge_run
 from skillshelf.evals.report._summary import CaseSummary, Fault, Miss, Summary
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
@@ -152,7 +153,8 @@ def _list_reasons(case: CaseSummary) -> str:
 def _annotate_fault(fault: Fault, summary: Summary) -> Diagnostic:
     """Annotate an infrastructure error: it is not the skill's fault, but leaves open whether the skill works."""
     first = next(case for case in summary.total.cases if case.info.id == fault.cases[0])
-    message = f"{count_noun(fault.times, 'trial')} of {list_cases(fault.cases)} could not be completed: {fault.message}"
+    trials = f"{count_noun(fault.times, 'trial')} of {list_items(fault.cases, MAX_CASES_NAMED)}"
+    message = f"{trials} could not be completed: {fault.message}"
     return Diagnostic("warning", "not-tried", message, *_place_of(first))
 
 
@@ -163,7 +165,7 @@ def _annotate_gaps(coverage: Coverage, path: str) -> Iterator[Diagnostic]:
         yield Diagnostic("info", "coverage-gap", "no case ever loaded the skill", path, 1)
     if coverage.unloaded:
         number = f"{len(coverage.unloaded)} of {coverage.references} references"
-        message = f"no case loaded {number}: {list_cases(coverage.unloaded)}"
+        message = f"no case loaded {number}: {list_items(coverage.unloaded, MAX_CASES_NAMED)}"
         yield Diagnostic("info", "coverage-gap", message, path, 1)
 
 

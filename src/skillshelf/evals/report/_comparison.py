@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from skillshelf.evals._results import CaseInfo, Outcome, Run
+from skillshelf.evals._text import list_items
 from skillshelf.evals.report._format import (
+    MAX_CASES_NAMED,
     NO_VALUE,
     format_change,
     format_gain,
     format_p,
     format_points,
     format_rate,
-    list_cases,
     to_plain,
 )
 from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
@@ -260,7 +261,7 @@ def _make_notes(comparison: RunComparison) -> list[str]:
     for run, cases in ((comparison.a, comparison.only_a), (comparison.b, comparison.only_b)):
         if cases:
             labels = {case.id: case.label for case in run.cases}
-            notes.append(f"only in {run.id}: {list_cases([labels[case] for case in cases])}")
+            notes.append(f"only in {run.id}: {list_items([labels[case] for case in cases], MAX_CASES_NAMED)}")
 
     changed = sum(case in comparison.only_b for case in comparison.only_a)
     if changed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from math import ceil, floor
 from typing import Any
@@ -25,12 +25,6 @@ _FIELDS_LEFT_OUT = frozenset({"run", "outcomes", "about"})
 def skill_label(skill: str) -> str:
     """Return the name of a skill, or words for cases that belong to none."""
     return skill or NO_SKILL
-
-
-def list_cases(names: Sequence[str]) -> str:
-    """Return the names of the first cases, and whether there are more."""
-    listed = ", ".join(names[:MAX_CASES_NAMED])
-    return f"{listed} …" if len(names) > MAX_CASES_NAMED else listed
 
 
 def format_errors(errors: int) -> str:

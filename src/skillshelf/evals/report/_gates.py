@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from skillshelf.evals._results import Run
+from skillshelf.evals._text import list_items
 from skillshelf.evals.report._comparison import RunComparison, compare
-from skillshelf.evals.report._format import format_gain, format_p, format_percent, format_rate, list_cases
+from skillshelf.evals.report._format import MAX_CASES_NAMED, format_gain, format_p, format_percent, format_rate
 from skillshelf.evals.report._summary import CaseSummary, Summary
 from skillshelf.evals.stats import Counts
 from skillshelf.text import clean_line, count_noun
@@ -118,7 +119,7 @@ def _judge_firm_cases(summary: Summary) -> list[GateResult]:
     if not missed:
         return []
     kind = "replayed" if summary.run.replayed else "scripted"
-    text = f"{count_noun(len(missed), 'case')} missed: {list_cases(missed)}"
+    text = f"{count_noun(len(missed), 'case')} missed: {list_items(missed, MAX_CASES_NAMED)}"
     return [GateResult(f"{kind} cases", False, text, tuple(missed), is_chosen=False)]
 
 
@@ -130,7 +131,7 @@ def _judge_new_failures(summary: Summary, comparison: RunComparison | None) -> G
         failures = [*comparison.new_failures, *added]
     if not failures:
         return GateResult(gate, True, "No case newly fails.")
-    text = f"{count_noun(len(failures), 'case')} newly failing: {list_cases(failures)}"
+    text = f"{count_noun(len(failures), 'case')} newly failing: {list_items(failures, MAX_CASES_NAMED)}"
     live = {case.info.id for case in summary.total.cases if summary.run.is_live(case.info)}
     if not live.isdisjoint(failures):
         text += ". A live case can miss by chance: --gate worse-than RUN takes that into account."
@@ -149,7 +150,7 @@ def _judge_comparison(comparison: RunComparison) -> GateResult:
         text = "No live case was tried in both runs"
     worse = comparison.cases_of("newly failing", "worse")
     if worse:
-        text += f"; worse beyond chance: {list_cases(worse)}"
+        text += f"; worse beyond chance: {list_items(worse, MAX_CASES_NAMED)}"
     passed = {0: True, 1: False, 3: None}[comparison.exit_code()]
     return GateResult(gate, passed, f"{text}.", tuple(worse))
 

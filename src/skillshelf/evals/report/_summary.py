@@ -242,8 +242,6 @@ class Fault:
     message: str
     times: int
     cases: tuple[str, ...]
-    unrecorded: bool = False
-    """True if a replay has no answer for a call, so that trying again would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,8 +339,7 @@ def _collect_faults(outcomes: Sequence[Outcome]) -> tuple[Fault, ...]:
     faults = []
     for message, trials in by_message.items():
         cases = dict.fromkeys(outcome.case for outcome in trials)
-        unrecorded = all(outcome.unrecorded for outcome in trials)
-        faults.append(Fault(message, len(trials), tuple(cases), unrecorded))
+        faults.append(Fault(message, len(trials), tuple(cases)))
     return tuple(sorted(faults, key=lambda fault: (-fault.times, fault.message)))
 
 

@@ -136,12 +136,7 @@ def _lower_end(differences: Sequence[float], tail: float) -> float:
 def _group_means(values: Sequence[float]) -> list[float]:
     """Return the means of all groups of the cases, or of random ones if there are too many."""
     if len(values) <= MAX_ENUMERATED_CASES:
-        sums = [0.0]
-        sizes = [0]
-        for value in values:
-            sums += [total + value for total in sums]
-            sizes += [size + 1 for size in sizes]
-        return [total / size for total, size in zip(sums[1:], sizes[1:], strict=True)]
+        return [total / group.bit_count() for group, total in enumerate(_group_sums(values)) if group]
 
     # The sums of all groups of eight cases are looked up: 5 ms for 100 cases, 30 ms for 1,000.
     tables = [_group_sums(values[start : start + 8]) for start in range(0, len(values), 8)]
@@ -154,6 +149,7 @@ def _group_means(values: Sequence[float]) -> list[float]:
 
 
 def _group_sums(values: Sequence[float]) -> list[float]:
+    """Return the sum of each group. Bit i of its number says whether value i is in the group."""
     sums = [0.0]
     for value in values:
         sums += [total + value for total in sums]

@@ -48,12 +48,7 @@ def exact_rate(passed: int, total: int) -> Rate:
 
     It holds the truth in at least 95% of runs, however few trials there are.
     """
-    if not 0 <= passed <= total:
-        raise ValueError(f"{passed} passes of {total} trials are impossible")
-    if not total:
-        return Rate(0, 0, None)
-    observations = (Observation(1.0, times=passed), Observation(0.0, times=total - passed))
-    return Rate(passed, total, bound_mean(tuple(one for one in observations if one.times > 0), CONFIDENCE))
+    return clustered_rate([(1, 1)] * passed + [(0, 1)] * (total - passed))
 
 
 def clustered_rate(cases: Iterable[tuple[int, int]], confidence: float = CONFIDENCE) -> Rate:
@@ -125,15 +120,12 @@ class Spending:
 
 def sum_spending(trials: Iterable[tuple[Usage, float]]) -> Spending:
     """Add up trials, each given by its usage and seconds."""
-    given = list(trials)
-    return Spending(
-        trials=len(given),
-        input=sum(usage.input for usage, _ in given),
-        output=sum(usage.output for usage, _ in given),
-        cached=sum(usage.cached for usage, _ in given),
-        seconds=sum(seconds for _, seconds in given),
-        cost=sum(usage.cost or 0.0 for usage, _ in given),
-        unpriced=sum(usage.cost is None for usage, _ in given),
+    return sum(
+        (
+            Spending(1, usage.input, usage.output, usage.cached, seconds, usage.cost or 0.0, int(usage.cost is None))
+            for usage, seconds in trials
+        ),
+        Spending(),
     )
 
 
@@ -157,11 +149,6 @@ def mean(values: Sequence[float]) -> Mean | None:
     return Mean(middle, Interval(middle - reach, middle + reach), len(values))
 
 
-def normal_quantile(confidence: float) -> float:
-    """Return the two-sided quantile of the normal distribution."""
-    return NormalDist().inv_cdf((1 + confidence) / 2)
-
-
 def student_quantile(level: float, freedom: int) -> float:
     """Return a quantile of Student's t: exact for 1 and 2, else by Abramowitz & Stegun (1964), expansion 26.7.5."""
     if freedom == 1:
@@ -170,7 +157,7 @@ def student_quantile(level: float, freedom: int) -> float:
         share = 2 * level - 1
         return share * sqrt(2 / (1 - share * share))
 
-    z = normal_quantile(2 * level - 1)
+    z = NormalDist().inv_cdf(level)
     terms = (
         (z**3 + z) / 4,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
