@@ -148,7 +148,7 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
     """A second start resumes from the server."""
     suite(tmp_path, 3)
     with Provider(CALLS) as provider:
-        words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--rate", "60/min"]
+        words = ["pdf", *model_options(provider), "--engine", server, "--report", "report", "--rate", "60"]
         count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
         with provider.lock:
             first = Child(*words, cwd=tmp_path)

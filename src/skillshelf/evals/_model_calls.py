@@ -161,15 +161,18 @@ def _record_part(part: Mapping[str, Any], call_numbers: dict[str, int]) -> dict[
 def describe_differences(now: CallRecord, then: CallRecord) -> list[str]:
     """Describe in which parts a call differs from a recorded one."""
     found = []
-    if now["model"] != then["model"]:
-        found.append(_describe_values("model", now, then))
-    if now["system"] != then["system"]:
-        found.append(f"the system prompt: {_describe_lines(now['system'], then['system'])}")
-    if now["tools"] != then["tools"]:
-        found.append(f"the tools: {', '.join(_names_of_changed_tools(now['tools'], then['tools']))}")
-    for part in ("settings", "output"):
-        if now[part] != then[part]:
-            found.append(_describe_values(part, now, then))
+    for part in ("model", "system", "tools", "settings", "output"):
+        ours = now[part]
+        theirs = then[part]
+        if ours == theirs:
+            continue
+        if part == "system":
+            found.append(f"the system prompt: {_describe_lines(ours, theirs)}")
+        elif part == "tools":
+            found.append(f"the tools: {', '.join(_names_of_changed_tools(ours, theirs))}")
+        else:
+            shown = truncate(str(ours), MAX_QUOTED)
+            found.append(f"the {part}: {shown}, recorded with {truncate(str(theirs), MAX_QUOTED)}")
 
     our_messages = now["messages"]
     their_messages = then["messages"]
@@ -197,10 +200,6 @@ def _names_of_changed_tools(now: list[dict[str, Any]], then: list[dict[str, Any]
     ours = {tool["name"]: tool for tool in now}
     theirs = {tool["name"]: tool for tool in then}
     return sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-
-
-def _describe_values(part: str, now: CallRecord, then: CallRecord) -> str:
-    return f"the {part}: {truncate(str(now[part]), MAX_QUOTED)}, recorded with {truncate(str(then[part]), MAX_QUOTED)}"
 
 
 def _describe_lines(now: str, then: str) -> str:

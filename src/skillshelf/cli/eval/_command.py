@@ -180,7 +180,7 @@ def _add_trial_options(parser: Parser) -> None:
         help="trials to run at once (default: 4); 0 leaves all of them to workers",
     )
     parser.add_argument(
-        "--rate", metavar="N", type=_trials_a_minute, default=0, help="start at most this many trials a minute"
+        "--rate", metavar="N", type=positive_number, default=0, help="start at most this many trials a minute"
     )
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=positive_number, default=900, help="time limit of one trial (default: 900)"
@@ -209,10 +209,6 @@ def _add_engine(parser: Parser) -> None:
 
 def _add_allow_unconfined(parser: Parser) -> None:
     parser.add_argument("--allow-unconfined", action="store_true", help="run commands even if no sandbox is available")
-
-
-def _trials_a_minute(text: str) -> int:
-    return positive_number(text.removesuffix("/min"))
 
 
 def _rate(text: str) -> float:

@@ -15,7 +15,6 @@ import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -83,42 +82,37 @@ class NearbySkills:
         return find_skills_below(os.path.dirname(self._home.base))
 
 
-@dataclass(slots=True)
-class UncheckedFields:
-    """The fields of a file that no check uses, each with the number of cases that have it, and other remarks."""
+class JsonFile:
+    """What the cases of a file have in common, and what is to be said about them."""
 
-    fields: Counter[str] = field(default_factory=Counter)
-    remarks: dict[str, int] = field(default_factory=dict)
-    """Sentences about the cases, each with the line of the first case it is about."""
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.nearby = NearbySkills(home)
+        self.shared = FileValues()
+        self.unchecked: Counter[str] = Counter()
+        """The fields that no check uses, each with the number of cases that have it."""
+        self._remarks: dict[str, int] = {}
+        """Sentences about the cases, each with the line of the first case it is about."""
 
     def add_remark(self, text: str, line: int) -> None:
-        self.remarks.setdefault(text, line)
+        self._remarks.setdefault(text, line)
 
-    def make_notes(self, path: str) -> list[Diagnostic]:
-        notes = [Diagnostic("info", "case-note", text, path, line) for text, line in self.remarks.items()]
-        if self.fields:
-            listed = [f"{key} ({count_noun(count, 'case')})" for key, count in self.fields.items()]
+    def make_notes(self) -> list[Diagnostic]:
+        path = self.home.path
+        notes = [Diagnostic("info", "case-note", text, path, line) for text, line in self._remarks.items()]
+        if self.unchecked:
+            listed = [f"{key} ({count_noun(count, 'case')})" for key, count in self.unchecked.items()]
             message = f"no check uses these fields: {list_items(listed, MAX_FIELDS_LISTED)}"
             notes.append(Diagnostic("info", "case-note", message, path, 1, self._suggest()))
         return notes
 
     def _suggest(self) -> str:
         known = list(EntryValues.model_fields)
-        for key in sorted(self.fields.keys() - set(known)):
+        for key in sorted(self.unchecked.keys() - set(known)):
             suggestions = closest_names(key, known, limit=1, min_similarity=_MIN_TYPO_SIMILARITY)
             if suggestions:
                 return f"If {key!r} is a typo, write {suggestions[0]!r}"
         return ""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonFile:
-    """What the cases of a file have in common."""
-
-    home: Home
-    shared: FileValues
-    nearby: NearbySkills
-    unchecked: UncheckedFields
 
 
 class EntryReader:
@@ -127,8 +121,8 @@ class EntryReader:
     def __init__(self, values: EntryValues, line: int, file: JsonFile) -> None:
         self._values = values
         self._line = line
+        self._file = file
         self._nearby = file.nearby
-        self._unchecked = file.unchecked
         named = values.skills or file.shared.skills
         self._named_skill = values.skill or file.shared.skill or (named[0] if named else "")
         self._home = self._find_home(file.home)
@@ -225,7 +219,7 @@ class EntryReader:
         if values.expected_output.strip():
             # Sentences say the same in a form that can be judged.
             if values.sentences or values.ground_truth.strip():
-                self._unchecked.fields["expected_output"] += 1
+                self._file.unchecked["expected_output"] += 1
             else:
                 checks.append(judge(f"The outcome is as described here: {values.expected_output}"))
 
@@ -284,13 +278,13 @@ class EntryReader:
 
     def _note_unknown(self) -> None:
         values = self._values
-        self._unchecked.fields.update(values.unknown)
+        self._file.unchecked.update(values.unknown)
         for key in (*SENTENCE_LISTS, "must_not"):
             unknown = {name for sentence in getattr(values, key) for name in sentence.unknown}
-            self._unchecked.fields.update(f"{key}[].{name}" for name in sorted(unknown))
+            self._file.unchecked.update(f"{key}[].{name}" for name in sorted(unknown))
 
     def _remark(self, text: str) -> None:
-        self._unchecked.add_remark(text, self._line)
+        self._file.add_remark(text, self._line)
 
 
 def _copy_file(home: Home, path: str) -> Mapping[str, bytes]:
@@ -328,8 +322,8 @@ def read_json(home: Home) -> FileContent:
     if entries is None:
         raise EvalError("it has no cases", 'Write {"evals": [{"prompt": …, "expectations": […]}]}', home.path, 1)
 
-    unchecked = UncheckedFields()
-    file = JsonFile(home, _read_shared(document, home, unchecked), NearbySkills(home), unchecked)
+    file = JsonFile(home)
+    file.shared = _read_shared(document, file)
     content = FileContent()
     for number, (entry, line) in enumerate(_with_lines(entries, text), 1):
         try:
@@ -338,7 +332,7 @@ def read_json(home: Home) -> FileContent:
         except EvalError as fault:
             content.add_fault(fault, home.path, line)
 
-    content.notes += unchecked.make_notes(home.path)
+    content.notes += file.make_notes()
     return content
 
 
@@ -367,7 +361,7 @@ def _parse(text: str, path: str) -> Any:
         raise EvalError(f"it cannot be read as JSON: {truncate(str(error), 80)}", path=path, line=1) from None
 
 
-def _read_shared(document: Any, home: Home, unchecked: UncheckedFields) -> FileValues:
+def _read_shared(document: Any, file: JsonFile) -> FileValues:
     """Return what the file says about all of its cases. A document that is itself a case says nothing else."""
     parts = list_parts(document) if isinstance(document, Mapping) else {}
     if not parts or not isinstance(document, Mapping):
@@ -375,10 +369,10 @@ def _read_shared(document: Any, home: Home, unchecked: UncheckedFields) -> FileV
     try:
         values = _validate(FileValues, {key: value for key, value in document.items() if key not in parts})
     except EvalError as fault:
-        raise EvalError(fault.problem, fault.fix, home.path, 1) from None
+        raise EvalError(fault.problem, fault.fix, file.home.path, 1) from None
     if values.unknown:
         unused = list_items(values.unknown, MAX_FIELDS_LISTED)
-        unchecked.add_remark(f"these fields of the file are not used: {unused}", 1)
+        file.add_remark(f"these fields of the file are not used: {unused}", 1)
     return values
 
 

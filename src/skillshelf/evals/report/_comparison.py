@@ -113,7 +113,51 @@ class RunComparison:
     @property
     def tables(self) -> tuple[Table, ...]:
         """The tables for the terminal: the changes in all, and the cases that changed, if there are any."""
-        return _make_tables(self)
+        versus = self.versus
+        totals = []
+        if versus.difference or self.scripted_after == Counts():
+            totals += [
+                ("pass rate", format_gain(versus.difference)),
+                ("tokens per trial", format_change(versus.tokens)),
+                ("seconds per trial", format_change(versus.seconds, "s")),
+                ("cost per trial", format_change(versus.cost, "$")),
+            ]
+        if self.scripted_after != Counts():
+            before = self.scripted_before
+            after = self.scripted_after
+            change = f"{before.passed} of {before.trials} passed before, {after.passed} of {after.trials} now"
+            totals.append(("scripted cases", change))
+        title = f"{self.b.id} against {self.a.id} on {len(self.changes)} cases"
+        whole = Table(title, (Column("what"), Column("change [95%]")), totals, _make_notes(self))
+        if len(self.cases_of("same")) == len(self.changes):
+            return (whole,)
+
+        labels = {case.id: case.label for case in self.b.cases}
+        rows = [
+            (
+                change.kind,
+                _format_result(change, change.before),
+                _format_result(change, change.after),
+                _format_difference(change),
+                NO_VALUE if change.corrected_p is None else format_p(change.corrected_p),
+                labels[change.case],
+            )
+            for change in self.changes
+            if change.kind != "same"
+        ]
+        columns = (
+            Column("change"),
+            Column("before", right=True),
+            Column("after", right=True),
+            Column("pp", right=True),
+            Column("corrected p", right=True),
+            Column("case"),
+        )
+        tested = sum(change.corrected_p is not None for change in self.changes)
+        notes = []
+        if tested:
+            notes.append(f"p: Fisher's exact test of each live case, corrected for {count_noun(tested, 'case')} (Holm)")
+        return whole, cut_rows(Table("Cases that changed", columns, rows, notes))
 
     def as_json(self) -> dict[str, Any]:
         """Return a comparison for `--json`."""
@@ -195,54 +239,6 @@ def _main_outcomes(run: Run) -> dict[str, list[Outcome]]:
         if outcome.arm == "with":
             by_case.setdefault(outcome.case, []).append(outcome)
     return by_case
-
-
-def _make_tables(comparison: RunComparison) -> tuple[Table, ...]:
-    versus = comparison.versus
-    totals = []
-    if versus.difference or comparison.scripted_after == Counts():
-        totals += [
-            ("pass rate", format_gain(versus.difference)),
-            ("tokens per trial", format_change(versus.tokens)),
-            ("seconds per trial", format_change(versus.seconds, "s")),
-            ("cost per trial", format_change(versus.cost, "$")),
-        ]
-    if comparison.scripted_after != Counts():
-        before = comparison.scripted_before
-        after = comparison.scripted_after
-        change = f"{before.passed} of {before.trials} passed before, {after.passed} of {after.trials} now"
-        totals.append(("scripted cases", change))
-    title = f"{comparison.b.id} against {comparison.a.id} on {len(comparison.changes)} cases"
-    whole = Table(title, (Column("what"), Column("change [95%]")), totals, _make_notes(comparison))
-    if len(comparison.cases_of("same")) == len(comparison.changes):
-        return (whole,)
-
-    labels = {case.id: case.label for case in comparison.b.cases}
-    rows = [
-        (
-            change.kind,
-            _format_result(change, change.before),
-            _format_result(change, change.after),
-            _format_difference(change),
-            NO_VALUE if change.corrected_p is None else format_p(change.corrected_p),
-            labels[change.case],
-        )
-        for change in comparison.changes
-        if change.kind != "same"
-    ]
-    columns = (
-        Column("change"),
-        Column("before", right=True),
-        Column("after", right=True),
-        Column("pp", right=True),
-        Column("corrected p", right=True),
-        Column("case"),
-    )
-    tested = sum(change.corrected_p is not None for change in comparison.changes)
-    notes = []
-    if tested:
-        notes.append(f"p: Fisher's exact test of each live case, corrected for {count_noun(tested, 'case')} (Holm)")
-    return whole, cut_rows(Table("Cases that changed", columns, rows, notes))
 
 
 def _make_notes(comparison: RunComparison) -> list[str]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.evals._results import Arm
 from skillshelf.evals.report._format import (
     format_cost,
     format_count,
@@ -35,7 +34,7 @@ from skillshelf.evals.report._tables import (
     summary_line,
 )
 from skillshelf.evals.report._trials import list_trials
-from skillshelf.evals.stats import Confusion, Counts, Queries, Rate, is_right
+from skillshelf.evals.stats import Confusion, Counts, Queries, is_right
 from skillshelf.text import clean, count_noun, truncate
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def _make_environment() -> Environment:
         "place": "{:.2f}".format,
         "percent": format_percent,
         "points": format_points,
+        "rate": format_rate,
+        "skill_label": skill_label,
         "cut": lambda text: truncate(text, MAX_TEXT),
     }
     return environment
@@ -116,7 +117,8 @@ def render_page(summary: Summary) -> str:
             repeats=count_noun(summary.run.repeats, "repeat"),
             summary_line=summary_line(summary),
             cards=_make_cards(summary.total),
-            rates=_rate_rows(summary),
+            groups=[group for group in summary.skills if group.arms],
+            link_rate=link_rate,
             tables=make_tables(summary, is_full=True),
             pairs=[_plot_pairs(versus) for versus in summary.total.versus],
             heat=_plot_confusion(summary.confusion) if summary.confusion else None,
@@ -156,44 +158,22 @@ def _make_cards(total: Group) -> list[Card]:
 
 def _make_live_cards(arm: ArmSummary, comparisons: Sequence[Versus]) -> list[Card]:
     counts = arm.counts
-    rate_link = link_rate(None, "with") if counts.trials else ""
-    missed_link = link_trials(live=True, arm="with", status="missed") if counts.missed else ""
-    errors_link = link_trials(live=True, arm="with", status="error") if counts.errors else ""
+    link = partial(link_trials, live=True, arm="with")
+    trials = f"of {count_noun(counts.trials, 'trial')}"
     cards = [
-        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), rate_link),
-        Card("missed", str(counts.missed), f"of {count_noun(counts.trials, 'trial')}", missed_link),
+        Card("pass rate", format_percent(arm.rate.value), format_interval(arm.rate.interval), link(status=COUNTED)),
+        Card("missed", str(counts.missed), trials, link(status="missed")),
     ]
     if arm.flaky:
-        flaky_link = link_trials(live=True, arm="with", status=COUNTED, flaky=True) if arm.flaky.passed else ""
-        cards.append(
-            Card("flaky", str(arm.flaky.passed), f"of {count_noun(arm.flaky.total, 'repeated case')}", flaky_link)
-        )
-    cards.append(Card("infrastructure errors", str(counts.errors), "not in any rate", errors_link))
+        repeated = f"of {count_noun(arm.flaky.total, 'repeated case')}"
+        cards.append(Card("flaky", str(arm.flaky.passed), repeated, link(status=COUNTED, flaky=True)))
+    cards.append(Card("infrastructure errors", str(counts.errors), "not in any rate", link(status="error")))
     for versus in comparisons:
         if versus.difference:
             gain = f"{format_points(versus.difference.value)} pp"
-            link = link_gain(None, versus.base)
-            cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, link))
+            gain_link = link_gain(None, versus.base)
+            cards.append(Card(f"gain against {versus.base}", gain, versus.difference.verdict, gain_link))
     return cards
-
-
-class RateRow(NamedTuple):
-    """The pass rate of a skill on one arm."""
-
-    skill: str
-    arm: Arm
-    rate: Rate
-    shown: str
-    link: str
-
-
-def _rate_rows(summary: Summary) -> list[RateRow]:
-    rows = []
-    for group in summary.skills:
-        for arm, numbers in group.arms.items():
-            link = link_rate(group.name, arm) if numbers.counts.trials else ""
-            rows.append(RateRow(skill_label(group.name), arm, numbers.rate, format_rate(numbers.rate), link))
-    return rows
 
 
 class Dumbbell(NamedTuple):

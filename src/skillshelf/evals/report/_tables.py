@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -253,7 +254,7 @@ def _gain_table(summary: Summary) -> Table:
                 tests = max(tests, difference.tests)
             tokens = format_change(versus.tokens)
             cost = format_change(versus.cost, "$")
-            cases = Cell(str(len(versus.pairs)), link=link) if versus.pairs else "0"
+            cases = Cell(str(len(versus.pairs)), link=link)
             seconds = format_change(versus.seconds, "s")
             rows.append((label, versus.base, cases, *gain, tokens, seconds, cost))
             if versus.account:
@@ -289,15 +290,13 @@ def _triggers_table(summary: Summary) -> Table:
         if score:
             name = group.name
             f1 = f"{format_percent(score.f1)} {format_interval(score.f1_interval)}".rstrip()
-            precision_link = link_trials(about=name, loaded=name, live=True, arm="with", status=COUNTED)
-            recall_link = link_trials(skill=name, trigger=True, live=True, arm="with", status=COUNTED)
-            f1_link = link_trials(about=name, live=True, arm="with", status=COUNTED)
+            link = partial(link_trials, live=True, arm="with", status=COUNTED)
             rows.append(
                 (
                     skill_label(name),
-                    Cell(format_rate(score.precision), link=precision_link if score.precision.total else ""),
-                    Cell(format_rate(score.recall), link=recall_link if score.recall.total else ""),
-                    Cell(f1, link=f1_link),
+                    Cell(format_rate(score.precision), link=link(about=name, loaded=name)),
+                    Cell(format_rate(score.recall), link=link(skill=name, trigger=True)),
+                    Cell(f1, link=link(about=name)),
                 )
             )
 
