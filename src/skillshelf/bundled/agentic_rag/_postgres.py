@@ -3,19 +3,15 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
 from skillshelf.bundled.agentic_rag._passages import fuse_ranks
 from skillshelf.bundled.agentic_rag._sources import Passage
-from skillshelf.bundled.database import DatabaseError
+from skillshelf.bundled.database import DatabaseError, Postgres
 from skillshelf.errors import MissingExtraError
 from skillshelf.search import embed_texts, is_similarity_installed, split_words
-
-try:
-    from skillshelf.bundled.database import Postgres
-except MissingExtraError as error:
-    raise MissingExtraError("PostgreSQL", "rag-postgres") from error
 
 Embed = Callable[[str], Awaitable[Sequence[float]]]
 """Returns the vector of a question, as the model does that made the vectors in the table."""
@@ -53,6 +49,8 @@ class PostgresPassages:
         self, address: str, table: str, *, embed: Embed | None = None, name: str = "postgres", seconds: float = 15.0
     ) -> None:
         """Connect to nothing yet. The password comes from PGPASSWORD or ~/.pgpass. Raises SettingsError."""
+        if find_spec("psycopg") is None:
+            raise MissingExtraError("PostgreSQL", "rag-postgres")
         self.name = name
         self.remarks: list[str] = []
         self._table = ".".join(map(_quote, table.split(".")))

@@ -7,9 +7,9 @@ from skillshelf.bundled.database._errors import DatabaseError
 from skillshelf.bundled.database._results import Parameter, Rows, make_rows
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.database._postgres import Postgres
+    from skillshelf.bundled.database._process import Postgres
 
 __all__ = ["DatabaseError", "Parameter", "Postgres", "Rows", "make_rows"]
 
-# Only PostgreSQL needs a library, which takes 0.14 s to import.
-__getattr__ = export_lazily(__name__, {"_postgres": ["Postgres"]}, extra="database")
+# Workers import this package, too, and need none of it.
+__getattr__ = export_lazily(__name__, {"_process": ["Postgres"]})

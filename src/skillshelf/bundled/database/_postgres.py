@@ -1,9 +1,6 @@
-"""PostgreSQL, over a connection of its own for each statement."""
+"""PostgreSQL, over a connection of its own for each statement. This runs in the process of one statement."""
 
-import os
-import socket
-import threading
-import time
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -34,7 +31,7 @@ ORDER BY 2 DESC, 1
 # These are passed on as the server writes them. Python knows no infinite dates, and no bound for the depth of JSON.
 _AS_TEXT = ("json", "jsonb", "date", "timestamp", "timestamptz", "interval")
 _GRACE_SECONDS = 3.0
-"""How long the server has to end a statement. After that the connection is cut."""
+"""How long the server has to end a statement. After that the process ends."""
 _CHECK_CLIENT = "SET client_connection_check_interval = 1000"
 _TABLES_QUERY = """
 SELECT CASE table_schema WHEN current_schema() THEN table_name ELSE table_schema || '.' || table_name END,
@@ -57,22 +54,26 @@ ORDER BY attnum
 _INDEXES_QUERY = "SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = to_regclass($1) ORDER BY 1"
 
 
-class Postgres:
+def parse_address(address: str) -> dict[str, str]:
+    """Return the parts of an address, which is a URL as libpq takes it. Raises SettingsError."""
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(address).items()}
+    except psycopg.Error:
+        # The library's message repeats the address, and with it a password.
+        raise SettingsError(
+            "This is not the address of a PostgreSQL database. Write: postgresql://user@host/name, and put the "
+            "password in PGPASSWORD or ~/.pgpass."
+        ) from None
+
+
+class PostgresServer:
     """A database on a server. The server keeps statements to reading, and ends those that take too long."""
 
     def __init__(self, address: str, seconds: float) -> None:
-        """`address` is a URL as libpq takes it. A statement may take this many seconds. Raises SettingsError."""
-        try:
-            parts = conninfo_to_dict(address)
-        except psycopg.Error:
-            # The library's message repeats the address, and with it a password.
-            raise SettingsError(
-                "This is not the address of a PostgreSQL database. Write: postgresql://user@host/name, and put the "
-                "password in PGPASSWORD or ~/.pgpass."
-            ) from None
+        """A statement may take this many seconds."""
         self._seconds = seconds
-        self._parts = parts
-        self._label = f"PostgreSQL {parts.get('dbname', '')}".rstrip()
+        self._parts = parse_address(address)
+        self._label = f"PostgreSQL {self._parts.get('dbname', '')}".rstrip()
 
     def list_tables(self) -> list[TableInfo]:
         found = self._read(_TABLES_QUERY)
@@ -136,11 +137,9 @@ class Postgres:
                 f"password (PGPASSWORD or ~/.pgpass) or the server needs their attention.",
                 code=error.sqlstate or "",
             ) from None
-        end = time.monotonic() + self._seconds + _GRACE_SECONDS
-        # A function can catch the server's own time limit and go on. The end of the connection cannot be caught.
-        timer = threading.Timer(self._seconds + _GRACE_SECONDS, _hang_up, [connection.fileno()])
-        timer.daemon = True
-        timer.start()
+        # A function can catch the server's own time limit and go on. The end of this process, and with it of the
+        # connection, cannot be caught.
+        signal.setitimer(signal.ITIMER_REAL, self._seconds + _GRACE_SECONDS)
         try:
             with suppress(psycopg.Error):  # a server older than 14, or on a system where it cannot tell
                 connection.execute(_CHECK_CLIENT)
@@ -157,13 +156,11 @@ class Postgres:
         except psycopg.errors.QueryCanceled:
             raise TooSlowError(self._seconds) from None
         except psycopg.Error as error:
-            if time.monotonic() > end:
-                raise TooSlowError(self._seconds) from None
             raise StatementRefusedError(_first_line(error), code=error.sqlstate or "") from None
         except UnicodeError as error:
             raise StatementRefusedError(f"{error}.", code="") from None
         finally:
-            timer.cancel()
+            signal.setitimer(signal.ITIMER_REAL, 0)
             connection.close()
 
 
@@ -184,12 +181,6 @@ def _refuse_powers(cursor: Cursor[tuple[Any, ...]]) -> None:
             f"user to connect with a role that may do no more than it needs: CREATE ROLE reader LOGIN; "
             f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader."
         )
-
-
-def _hang_up(descriptor: int) -> None:
-    """Cut a connection that another thread waits for."""
-    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as connection:
-        connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ _READING = frozenset(
     }
 )
 _FORBIDDEN_TO_WRITERS = frozenset({sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})
+_UNFINISHED = "SQLITE_READONLY_ROLLBACK"
 _ALLOWED_PRAGMA = "data_version"  # full-text tables ask for it, and it changes nothing
 _FORBIDDEN_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"})
 
@@ -48,7 +49,8 @@ class SqliteFile:
 
     def __init__(self, path: str, seconds: float) -> None:
         """A statement may take this many seconds."""
-        self._path = os.path.abspath(path)
+        self._path = path
+        self._name = os.path.basename(path)
         self._seconds = seconds
 
     def list_tables(self) -> list[TableInfo]:
@@ -112,15 +114,9 @@ class SqliteFile:
     @contextmanager
     def _open(self, *, writable: bool = False, is_guarded: bool = True) -> Iterator[sqlite3.Connection]:
         """Open the file for one statement. SQLite itself keeps the statement to reading, if it may do no more."""
-        mode = "rw" if writable else "ro"
-        address = f"file:{quote(self._path)}?mode={mode}"
-        try:
-            connection = sqlite3.connect(address, uri=True, timeout=self._seconds)
-        except sqlite3.Error:
-            name = os.path.basename(self._path)
-            raise DatabaseError(f"The file {name!r} cannot be opened. Ask the user for the right path.") from None
-
-        with closing(connection):
+        if writable:
+            self._refuse_unfinished_write()
+        with closing(self._connect("rw" if writable else "ro")) as connection:
             connection.text_factory = _decode
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
             connection.setlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH, _MAX_VALUE)
@@ -140,12 +136,39 @@ class SqliteFile:
             except (OverflowError, UnicodeError) as error:
                 raise StatementRefusedError(f"{error}.", code="") from None
 
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        address = f"file:{quote(self._path)}?mode={mode}"
+        try:
+            return sqlite3.connect(address, uri=True, timeout=self._seconds)
+        except sqlite3.Error:
+            raise DatabaseError(f"The file {self._name!r} cannot be opened. Ask the user for the right path.") from None
+
+    def _refuse_unfinished_write(self) -> None:
+        """Raise DatabaseError if SQLite would first undo a write that never ended.
+
+        Its journal can name files that SQLite then deletes. Whoever opens a file for reading is told of it instead.
+        """
+        with closing(self._connect("ro")) as connection:
+            try:
+                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorname", "") == _UNFINISHED:
+                    raise self._explain(error, is_late=False) from None
+
     def _explain(self, error: sqlite3.Error, *, is_late: bool) -> DatabaseError:
         code = getattr(error, "sqlite_errorname", "")
+        if code == _UNFINISHED:
+            return DatabaseError(
+                f"Beside {self._name!r} is the journal of a write that has not ended ({self._name}-journal). Either a "
+                f"program writes to the database right now or crashed while it did, or someone put the journal there "
+                f"to do harm. Tell the user: if a program of theirs uses the database, start it, and it tidies up; "
+                f"otherwise delete the journal.",
+                code=code,
+            )
         if code == "SQLITE_INTERRUPT" or (is_late and code == "SQLITE_BUSY"):
             return TooSlowError(self._seconds)
         if code == "SQLITE_NOTADB":
-            return DatabaseError(f"The file {os.path.basename(self._path)!r} is not an SQLite database.", code=code)
+            return DatabaseError(f"The file {self._name!r} is not an SQLite database.", code=code)
         if code.startswith(("SQLITE_READONLY", "SQLITE_AUTH")):
             return StatementRefusedError("it may only read here.", code=code)
         return StatementRefusedError(f"{str(error).rstrip('.')}.", code=code)

@@ -1,8 +1,7 @@
 """Questions to a database in SQL. The database itself keeps them to reading."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf.bundled._values import clean_values
@@ -10,27 +9,12 @@ from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
 
+if TYPE_CHECKING:
+    from skillshelf.bundled.database._process import DatabaseProcess
+
 _WRITE = "write:"
 _SERVER_PREFIXES = ("postgresql://", "postgres://")
 _SQLITE_HEADER = b"SQLite format 3\0"
-
-
-class Backend(Protocol):
-    """A database. Each call is a connection of its own, so that no statement changes what the next one may do."""
-
-    def list_tables(self) -> list[TableInfo]: ...
-
-    def describe_table(self, table: str) -> DescribedTable: ...
-
-    def query(self, sql: str, parameters: Sequence[Any], limit: int) -> Rows:
-        """Run one statement that reads. The database itself refuses one that writes."""
-        ...
-
-    def explain(self, sql: str, parameters: Sequence[Any]) -> str: ...
-
-    def execute(self, sql: str, parameters: Sequence[Any]) -> int:
-        """Run one statement that writes, and return the number of rows it changed."""
-        ...
 
 
 class DatabaseSkill(BaseSkill):
@@ -70,10 +54,15 @@ class DatabaseSkill(BaseSkill):
         target = setting.removeprefix(_WRITE)
         if not target:
             raise SettingsError("Name a database: --with database=app.db, or database=postgresql://user@host/name")
+        skill = cls(target, writable=writable)
+        # A mistake in it shows now, not in the middle of a conversation.
         if target.startswith(_SERVER_PREFIXES):
             refuse_password(target, POSTGRES_PASSWORD)
-        skill = cls(target, writable=writable)
-        skill._check_target()  # a mistake in it shows now, not in the middle of a conversation
+            skill._open()
+        else:
+            _check_file(target)
+            if not _is_sqlite(target):
+                raise SettingsError(f"{os.path.basename(target)!r} is not an SQLite database. Give the path of one.")
         return skill.with_policy(
             {
                 "list_tables": "safe",
@@ -134,34 +123,30 @@ class DatabaseSkill(BaseSkill):
             raise DatabaseError("This database is attached for reading. Ask the user to attach it with `write:`.")
         return self._open().execute(sql, parameters or [])
 
-    def _check_target(self) -> None:
-        """Raise SettingsError for a target that cannot be a database. Nothing is connected yet."""
-        name = os.path.basename(self._target)
-        if self._target.startswith(_SERVER_PREFIXES):
-            self._open()
-        elif not os.path.isfile(self._target):
-            raise SettingsError(
-                f"There is no database file {name!r}. Give its path, or the address of a server: "
-                f"postgresql://user@host/name"
-            )
-        elif not _is_sqlite(self._target):
-            raise SettingsError(f"{name!r} is not an SQLite database. Give the path of one.")
-
-    def _open(self) -> "Backend":
+    def _open(self) -> "DatabaseProcess":
         """Return the database. Nothing is connected yet. Raises SettingsError for a target that cannot be one."""
+        from skillshelf.bundled.database._process import Postgres, SqliteProcess
+
         if self._target.startswith(_SERVER_PREFIXES):
-            from skillshelf.bundled.database._postgres import Postgres
-
             return Postgres(self._target, self._seconds)
-
-        from skillshelf.bundled.database._sqlite_process import SqliteProcess
-
-        self._check_target()
+        _check_file(self._target)
         return SqliteProcess(self._target, self._seconds)
 
 
+def _check_file(path: str) -> None:
+    if not os.path.isfile(path):
+        raise SettingsError(
+            f"There is no database file {os.path.basename(path)!r}. Give its path, or the address of a server: "
+            f"postgresql://user@host/name"
+        )
+
+
 def _is_sqlite(path: str) -> bool:
-    """Return False for a file of another kind. An empty file is a database without tables."""
+    """Return False for a file of another kind. An empty file is a database without tables.
+
+    Not for every statement: closing a file frees the locks that this process has on it, for example with a connection
+    of its own.
+    """
     try:
         with open(path, "rb") as file:
             beginning = file.read(len(_SQLITE_HEADER))
