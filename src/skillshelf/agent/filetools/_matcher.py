@@ -1,74 +1,62 @@
-"""A process that matches lines against a regular expression, and can be killed.
+"""The worker that matches the lines of files against a regular expression.
 
-Python's `re` can take exponential time, and no thread can interrupt it. So `_line_search.py` runs this file as a
-program of its own: `python -I -S _matcher.py`. It gets text on its standard input, opens no file, and imports nothing
-but the standard library. The kernel ends it if a file takes more processor time than it may.
-
-All answers are lines of JSON. The first line of input is an object: `pattern`, `seconds` of processor time per file,
-`max_line` (the longest piece of a line to search), `max_shown` (the longest piece to report) and `max_matches` (how
-many lines to report). The answer is an empty string, or the fault of the pattern. Each further line of input is a list
-of sizes, followed by that many bytes of each file. The answer for each file is the matching lines as `[number, text]`,
-and how many lines were too long to be searched whole.
+Python's `re` can take exponential time, and no thread can interrupt it. The kernel ends this process if a file takes
+more processor time than it may. It imports nothing but the standard library, so that it starts quickly.
 """
 
-import json
 import re
 import signal
-import sys
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 
-def main(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
-    # Nothing catches this signal, so it ends the process, in the middle of a match too.
-    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGVTALRM])
+def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
+    """Return the lines that match, as `[file, number, text]`, and how many were searched in their beginning only.
 
-    options = json.loads(requests.readline())
-    signal.setitimer(signal.ITIMER_VIRTUAL, options["seconds"])
-    try:
-        pattern = re.compile(options["pattern"])
-    except (re.error, RecursionError, OverflowError) as error:
-        _answer(answers, str(error) or type(error).__name__)
-        return
-    _answer(answers, "")
-
-    while header := requests.readline():
-        # All of them are read before the first answer, or both sides could wait for the other to read.
-        files = [requests.read(size) for size in json.loads(header)]
-        for data in files:
-            signal.setitimer(signal.ITIMER_VIRTUAL, options["seconds"])
-            text = data.decode(errors="replace")
-            _answer(answers, _match_lines(pattern, text, options))
-
-
-def _match_lines(pattern: re.Pattern[str], text: str, options: dict[str, Any]) -> tuple[list[tuple[int, str]], int]:
-    """Return the numbers and texts of the lines that match, and how many lines were searched in part only.
-
-    There may be one line more than `max_matches`: it shows that there are more.
+    The request has the `pattern`, the `seconds` of processor time for each file, the length `max_line` to which lines
+    are searched and `max_shown` to which they are returned, and `max_matches`. One match more shows that there are
+    more. The answer has the `fault` of a pattern that is no regular expression.
     """
-    max_line = options["max_line"]
-    matches: list[tuple[int, str]] = []
+    _limit_seconds(request["seconds"])
+    try:
+        pattern = re.compile(request["pattern"])
+    except (re.error, RecursionError, OverflowError) as error:
+        return {"fault": str(error) or type(error).__name__}
+
+    matches: list[tuple[int, int, str]] = []
     cut_lines = 0
+    for index, content in enumerate(data):
+        _limit_seconds(request["seconds"])
+        for number, line, is_cut in _split_lines(content.decode(errors="replace"), request["max_line"]):
+            cut_lines += is_cut
+            match = pattern.search(line)
+            if match:
+                matches.append((index, number, show_part(line, match.start(), request["max_shown"])))
+                if len(matches) > request["max_matches"]:
+                    break
+        if len(matches) > request["max_matches"]:
+            break
+    _limit_seconds(0)
+    return {"matches": matches, "cut_lines": cut_lines}
+
+
+def _limit_seconds(seconds: float) -> None:
+    """Have a signal, which nothing catches, end this process after some processor time; never for 0 seconds."""
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+
+
+def _split_lines(text: str, max_line: int) -> Iterator[tuple[int, str, bool]]:
+    """Yield the number of each line, its beginning, and whether that isn't all of it."""
+    # One by one: a list of ten million empty lines would take half a gigabyte.
     number = 0
     start = 0
-
-    # Line by line instead of splitting: a list of ten million empty lines would take half a gigabyte.
-    while start < len(text) and len(matches) <= options["max_matches"]:
+    while start < len(text):
         number += 1
         end = text.find("\n", start)
         if end < 0:
             end = len(text)
-        if end - start > max_line:
-            cut_lines += 1
-        line = text[start : min(end, start + max_line)].removesuffix("\r")
+        yield number, text[start : min(end, start + max_line)].removesuffix("\r"), end - start > max_line
         start = end + 1
-
-        match = pattern.search(line)
-        if match:
-            matches.append((number, show_part(line, match.start(), options["max_shown"])))
-
-    return matches, cut_lines
 
 
 def show_part(line: str, position: int, length: int) -> str:
@@ -77,12 +65,3 @@ def show_part(line: str, position: int, length: int) -> str:
     if start <= 0:
         return line[:length]
     return "…" + line[start : start + length]
-
-
-def _answer(answers: BinaryIO, value: Any) -> None:
-    answers.write(json.dumps(value).encode() + b"\n")
-    answers.flush()
-
-
-if __name__ == "__main__":
-    main(sys.stdin.buffer, sys.stdout.buffer)
