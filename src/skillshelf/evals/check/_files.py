@@ -1,7 +1,6 @@
 """Checks of the files that a trial leaves in its workspace, and comparisons with files stored beside the case."""
 
 import json
-import sys
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
@@ -12,11 +11,10 @@ from skillshelf.evals._folders import read_start
 from skillshelf.evals._limits import MAX_CASE_FILE
 from skillshelf.evals._text import MAX_QUOTED, find_first_difference, list_items
 from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import _schema_search
 from skillshelf.evals.check._check import GivenPath, NonEmpty, StoredPath, Verdict, built_in
-from skillshelf.evals.check._schema_search import find_fault
 from skillshelf.evals.check._search import Regex, run_apart, search_text
 from skillshelf.evals.check._tables import find_table_difference, parse_table
+from skillshelf.evals.check._worker import find_fault
 from skillshelf.text import truncate
 
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -95,12 +93,9 @@ async def json_schema(trace: Trace, path: NonEmpty, schema: Schema) -> Verdict:
 
     # A match of a pattern cannot be stopped from outside its process.
     if "pattern" in json.dumps(schema):
-        # -P: a module in the current folder must not stand in for one that the program imports.
-        command = [sys.executable, "-P", _schema_search.__file__]
-        printed = await run_apart(command, json.dumps([schema, value]), f"Validating {path}")
-        if isinstance(printed, Verdict):
-            return printed
-        fault = json.loads(printed)
+        fault = await run_apart({"schema": schema, "value": value}, f"Validating {path}")
+        if isinstance(fault, Verdict):
+            return fault
     else:
         fault = find_fault(schema, value)
 

@@ -1,23 +1,19 @@
 """Searching a text for a pattern that a case gives, without letting the search take forever."""
 
-import asyncio
-import json
 import re
-import subprocess
-import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
 from skillshelf.errors import EvalError
 from skillshelf.evals._limits import MAX_TEXT_SEARCHED_HERE, SEARCH_SECONDS
 from skillshelf.evals._text import MAX_QUOTED
+from skillshelf.evals.check import _worker
 from skillshelf.evals.check._check import NonEmpty, Verdict
+from skillshelf.sandbox import WorkerError, WorkerLimits, call_worker
 from skillshelf.text import truncate
 
 _BRANCH = re.compile(r"[*+?{|]")
-# A match cannot be stopped from outside its process.
-_SEARCH_PROGRAM = "import json, re, sys; pattern, text = json.load(sys.stdin); print(bool(re.search(pattern, text)))"
 
 
 def _check_regex(regex: str) -> str:
@@ -43,25 +39,23 @@ async def search_text(regex: str, text: str, subject: str) -> Verdict:
     if is_quick:
         held = bool(re.search(regex, text))
     else:
-        command = [sys.executable, "-I", "-S", "-c", _SEARCH_PROGRAM]
         task = f"The search for {truncate(regex, MAX_QUOTED)!r}"
-        printed = await run_apart(command, json.dumps([regex, text]), task)
-        if isinstance(printed, Verdict):
-            return printed
-        held = printed.strip() == "True"
+        found = await run_apart({"regex": regex, "text": text}, task)
+        if isinstance(found, Verdict):
+            return found
+        held = bool(found)
 
     return Verdict(held, f"{subject}: {truncate(text, MAX_QUOTED)!r}")
 
 
-async def run_apart(command: list[str], text: str, task: str) -> str | Verdict:
-    """Give a text to a program and return what it prints, or the verdict that its task takes too long or fails."""
+async def run_apart(request: dict[str, Any], task: str) -> Any:
+    """Return the answer of a worker, or the verdict that its task takes too long or fails."""
     try:
-        done = await asyncio.to_thread(
-            subprocess.run, command, input=text, text=True, capture_output=True, timeout=SEARCH_SECONDS, check=True
-        )
-    except subprocess.TimeoutExpired:
-        advice = "write patterns without nested repetitions"
-        return Verdict(False, error=f"{task} took more than {SEARCH_SECONDS:.0f} s: {advice}")
-    except (subprocess.SubprocessError, OSError) as error:
+        return await call_worker(_worker.__file__, request, WorkerLimits(), seconds=SEARCH_SECONDS)
+    except WorkerError as error:
+        if error.kind == "time":
+            advice = "write patterns without nested repetitions"
+            return Verdict(False, error=f"{task} took more than {SEARCH_SECONDS:.0f} s: {advice}")
         return Verdict(False, error=f"{task} failed: {error}")
-    return str(done.stdout)
+    except OSError as error:
+        return Verdict(False, error=f"{task} failed: {error}")
