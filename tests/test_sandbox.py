@@ -194,6 +194,38 @@ def test_tmp_is_private_and_kept_for_the_next_program(program: Program, sandbox:
     assert not (Path("/tmp") / name).exists()
 
 
+def test_a_program_cannot_make_files_outside_through_the_mounts_of_the_next_one(sandbox: Sandbox) -> None:
+    """In the private /tmp it can swap what is above its folders. Bubblewrap sees the machine's own root as /oldroot."""
+    if sandbox.level != "bubblewrap":
+        pytest.skip("only bubblewrap has a /tmp of its own")
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        for name in ("work", "outside", "scratch"):
+            os.mkdir(f"{place}/{name}")
+        environment = {"PATH": os.environ["PATH"]}
+        program = Program([], f"{place}/work", environment, writable=[f"{place}/work"], scratch=f"{place}/scratch")
+        first = run(program, sandbox, f"mv {place} /tmp/moved && ln -s /oldroot{place}/outside {place}")
+        second = run(program, sandbox, "echo x > made; echo x > ../made")
+        assert first.exit_code != 0
+        assert "Read-only file system" in second.stderr
+        assert sorted(os.listdir(place)) == ["outside", "scratch", "work"]
+        assert os.listdir(f"{place}/work") == ["made"]
+        assert os.listdir(f"{place}/outside") == []
+
+
+def test_a_program_does_not_run_if_its_folder_has_become_a_link(program: Program, sandbox: Sandbox) -> None:
+    """A program that may change a folder above another one's could lead it anywhere."""
+    if sandbox.level == "none":
+        pytest.skip("there is nothing to lead it out of")
+    outside = Path(program.folder).parent / "outside"
+    outside.mkdir()
+    work = Path(program.folder) / "tmp"
+    work.symlink_to("../outside")
+    for change in ({"writable": [str(work)]}, {"scratch": str(work)}):
+        with pytest.raises(OSError, match="has become a symbolic link"):
+            run(replace(program, **change), sandbox, "echo x > ../outside/x")
+    assert os.listdir(outside) == []
+
+
 def test_a_git_guard_remembers_repositories_of_earlier_commands(program: Program) -> None:
     """A repository whose HEAD a command has moved away is one for the next command, too."""
     git = Path(program.folder) / "bare"

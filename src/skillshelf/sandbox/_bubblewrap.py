@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from skillshelf.files import is_at_or_inside
+from skillshelf.files import is_at_or_inside, is_inside
 from skillshelf.sandbox._git import GitMount
 from skillshelf.sandbox._program import Program
 
@@ -15,6 +15,7 @@ from skillshelf.sandbox._program import Program
 _FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/run/wrappers/bin", "/run/current-system/sw/bin")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _PROBE_SECONDS = 30.0
+_PRIVATE = ("/tmp", "/var/tmp", "/run")
 _RESOLVER = "/etc/resolv.conf"
 _TMPFS_BYTES = 64 * 1024 * 1024
 """Files in a tmpfs take memory."""
@@ -51,12 +52,19 @@ def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str
         arguments += ["--bind", program.private_tmp, place] if program.scratch else [*tmpfs, place]
     if os.path.isdir("/run"):
         arguments += [*tmpfs, "/run"]
-    for path in _list_hidden(program):
+
+    hidden = list(_list_hidden(program))
+    tops = _find_tops([*hidden, *program.all_writable])
+    for path in tops:
+        arguments += [*tmpfs, path]
+    for path in hidden:
         arguments += ["--ro-bind", path, path]
     for path in program.all_writable:
         arguments += ["--bind", path, path]
     for mount in mounts:
         arguments += ["--ro-bind" if mount.read_only else "--bind", mount.path, mount.path]
+    for path in tops:
+        arguments += ["--remount-ro", path]
 
     arguments += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if not program.network:
@@ -74,15 +82,28 @@ def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str
 
 def _list_hidden(program: Program) -> Iterator[str]:
     """Yield what a program needs from the folders that are private: Python, this package, the resolver's file."""
-    private = ("/tmp", "/var/tmp", "/run")
     needed = {*program.readable, sys.prefix, sys.base_prefix, _PACKAGE}
     if program.network:
         needed.add(os.path.realpath(_RESOLVER))  # systemd-resolved keeps it in /run
     for path in sorted(map(os.path.realpath, needed)):
-        is_hidden = any(is_at_or_inside(path, folder) for folder in private)
+        is_hidden = any(is_at_or_inside(path, folder) for folder in _PRIVATE)
         is_writable = any(is_at_or_inside(path, folder) for folder in program.writable)
         if is_hidden and not is_writable and os.path.exists(path):
             yield path
+
+
+def _find_tops(paths: Sequence[str]) -> list[str]:
+    """Return the folders directly in a private one that paths are below, unless such a folder is mounted itself.
+
+    As mounts, they stay in place. Otherwise a program could swap one for a link, and bubblewrap would follow it when it
+    makes the mount points of the next program, out of the sandbox.
+    """
+    tops: set[str] = set()
+    for path in paths:
+        for folder in _PRIVATE:
+            if is_inside(path, folder):
+                tops.add(os.path.join(folder, os.path.relpath(path, folder).split("/")[0]))
+    return sorted(top for top in tops if not any(is_at_or_inside(top, path) for path in paths))
 
 
 @cache

@@ -1,5 +1,6 @@
 """The sandbox of this machine: its level, what it blocks, and what stays open."""
 
+import errno
 import json
 import os
 import subprocess
@@ -223,7 +224,9 @@ class Command(NamedTuple):
 
 @contextmanager
 def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
-    """Provide what has to be started to run a program in a sandbox, while the block lasts."""
+    """Provide what has to be started to run a program in a sandbox, while the block lasts. Raises OSError."""
+    if sandbox:
+        _check_writable(program)
     environment = dict(program.environment)
     if program.scratch:
         os.makedirs(program.temporary, exist_ok=True)
@@ -256,6 +259,13 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
             yield Command(words, environment, tuple(program.descriptors), -1)
         else:
             yield Command(words, environment, tuple(program.descriptors), -1)
+
+
+def _check_writable(program: Program) -> None:
+    """Raise OSError if an earlier program has swapped a folder to write to, or one above it, for a link."""
+    for path in (*program.writable, program.scratch):
+        if path and os.path.realpath(path) != path:
+            raise OSError(errno.ELOOP, f"{path} is or has become a symbolic link")
 
 
 def _open_pipe(stack: ExitStack) -> tuple[int, int]:
