@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -121,6 +122,38 @@ def test_a_limit_ends_a_program_and_is_named(
     ended = run(program, sandbox, command, limits)
     assert (ended.limit, ended.exit_code) == (limit, None)
     assert len(ended.stdout) <= limits.output_bytes
+
+
+def test_the_memory_of_a_program_that_starts_no_other_one_is_measured(program: Program, sandbox: Sandbox) -> None:
+    """Also where the program is the first process, without one of a sandbox around it."""
+    # Shared memory, because the kernel itself limits what is private.
+    fill = "import mmap, time; m = mmap.mmap(-1, 100 * 2**20); [m.write(b'x' * 2**20) for _ in range(100)]"
+    program = replace(program, words=[sys.executable, "-c", f"{fill}; time.sleep(600)"])
+    limits = ProgramLimits(memory_mb=80)
+    assert asyncio.run(run_program(program, sandbox, limits)).limit == "memory"
+
+
+def test_a_program_at_its_time_limit_can_print_where_it_is(program: Program, sandbox: Sandbox) -> None:
+    wait = "def wait():\n    print('started', flush=True)\n    input_that_never_comes.wait()\n"
+    code = f"import faulthandler, threading\nfaulthandler.enable()\ninput_that_never_comes = threading.Event()\n{wait}"
+    program = replace(program, words=[sys.executable, "-c", f"{code}wait()"])
+    ended = asyncio.run(run_program(program, sandbox, ProgramLimits(seconds=5), merge=True))
+    assert ended.limit == "seconds"
+    assert "in wait" in ended.stdout
+
+
+def test_a_program_whose_launcher_is_killed_was_started(program: Program) -> None:
+    """It may have done its work, so a caller must not be told that it never ran."""
+    killed = asyncio.Event()
+
+    def kill(text: str) -> None:
+        os.kill(int(text), signal.SIGKILL)
+        killed.set()
+
+    program = replace(program, words=["/bin/sh", "-c", "echo $PPID; sleep 600"])
+    ended = asyncio.run(run_program(program, Sandbox("landlock"), ProgramLimits(), take_output=kill))
+    assert killed.is_set()
+    assert ended.exit_code == 128 + signal.SIGKILL
 
 
 def test_a_program_that_is_cancelled_ends(program: Program, sandbox: Sandbox) -> None:

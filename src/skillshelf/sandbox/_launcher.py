@@ -2,8 +2,8 @@
 
     python -I -m skillshelf.sandbox._launcher OPTIONS -- PROGRAM ARGUMENT…
 
-OPTIONS is a JSON object: `writable` folders, `network`, and `status`, a descriptor. Once the program has ended, with
-everything it started, `{"exit-code": N}` is written there, as bubblewrap does. Without it, the program wasn't started.
+OPTIONS is a JSON object: `writable` folders, `network`, and `status`, a descriptor. Right before the program starts,
+`{"started": true}` is written there.
 """
 
 import ctypes
@@ -54,11 +54,9 @@ def main() -> NoReturn:
 
     child = os.fork()
     if child == 0:
-        os.close(options["status"])
         _become(program, options)
     code = _wait_for(child)
     kill_descendants()
-    os.write(options["status"], json.dumps({"exit-code": code}).encode())
     os._exit(code)
 
 
@@ -70,6 +68,8 @@ def _become(program: list[str], options: dict[str, object]) -> NoReturn:
         _drop_capabilities()
         restrict_writes(options["writable"])  # type: ignore[arg-type]
         _install_filter(make_filter(network=bool(options["network"])))
+        os.write(options["status"], b'{"started": true}')  # type: ignore[arg-type]
+        os.close(options["status"])  # type: ignore[arg-type]
     except (OSError, ctypes.ArgumentError) as error:
         print(f"the program cannot be confined: {error}", file=sys.stderr, flush=True)
         os.kill(os.getppid(), signal.SIGKILL)

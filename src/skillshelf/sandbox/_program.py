@@ -11,7 +11,7 @@ Limit = Literal["seconds", "memory", "processes", "output"]
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
-    """How much a program may take, with everything it starts. 0 is no limit."""
+    """How much a program may take, with everything it starts. 0 is no limit, except for its output."""
 
     seconds: float = 120.0
     output_bytes: int = 1024 * 1024

@@ -61,7 +61,7 @@ async def run_program(
         try:
             process = await run.start(command, program.folder)
             try:
-                exit_code = await run.watch(process)
+                exit_code = await run.watch(process, command)
             finally:
                 await _end(process)
             await run.drain()
@@ -119,12 +119,17 @@ class _Run:
             self.out.close_writer()
             self.error.close_writer()
 
-    async def watch(self, process: asyncio.subprocess.Process) -> int:
+    async def watch(self, process: asyncio.subprocess.Process, command: Command) -> int:
         """Wait until the program ends or exceeds a limit, and return its exit code, as shells give it."""
+
+        def find_processes() -> list[int]:
+            own = [process.pid] if command.is_program else []
+            return [*own, *find_descendants(process.pid)]
+
         tasks = [
             asyncio.ensure_future(process.wait()),
             asyncio.ensure_future(self._wait_for_output()),
-            asyncio.ensure_future(self._measure(process.pid)),
+            asyncio.ensure_future(self._measure(find_processes)),
         ]
         try:
             seconds = self._limits.seconds or None
@@ -132,7 +137,7 @@ class _Run:
             if tasks[0] not in done:
                 self.limit = next(iter(done)).result() if done else "seconds"  # type: ignore[assignment]
             if self.limit == "seconds":
-                await _ask_for_tracebacks(process)
+                await _ask_for_tracebacks(process, find_processes())
         finally:
             for task in tasks:
                 task.cancel()
@@ -168,7 +173,7 @@ class _Run:
         await self._too_much.wait()
         return "output"
 
-    async def _measure(self, pid: int) -> Limit:
+    async def _measure(self, find_processes: Callable[[], list[int]]) -> Limit:
         """Return when the processes together exceed a limit."""
         limits = self._limits
         if not HAS_PROC or not (limits.memory_mb or limits.processes):
@@ -177,7 +182,7 @@ class _Run:
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 1.2, _LAST_MEASURE_SECONDS)
-            processes = list(find_descendants(pid))
+            processes = find_processes()
             if limits.processes and len(processes) > limits.processes:
                 return "processes"
             memory = measure_memory_mb(processes, limits.memory_mb)
@@ -228,9 +233,9 @@ class _Stream:
         self._take(self._decoder.decode(chunk))
 
 
-async def _ask_for_tracebacks(process: asyncio.subprocess.Process) -> None:
+async def _ask_for_tracebacks(process: asyncio.subprocess.Process, pids: list[int]) -> None:
     """Give programs the time to print where they are, as Python's faulthandler does on SIGABRT."""
-    for pid in find_descendants(process.pid):
+    for pid in pids:
         send_signal(pid, signal.SIGABRT)
     with suppress(TimeoutError):
         async with asyncio.timeout(_SECONDS_FOR_TRACEBACKS):

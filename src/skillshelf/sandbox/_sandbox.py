@@ -215,11 +215,18 @@ class Command(NamedTuple):
     status: int
     """Where the sandbox reports that the program ran: see `was_started`. -1 if there is none to ask."""
 
+    @property
+    def is_program(self) -> bool:
+        """Whether the process is the program itself, and not one of the sandbox that starts it."""
+        return self.status < 0
+
     def was_started(self) -> bool:
         """Return False if the sandbox could not be set up. Ask when the process has ended."""
-        if self.status < 0:
+        if self.is_program:
             return True
-        return b'"exit-code"' in _read_all(self.status)
+        # Bubblewrap reports the end of the program, our launcher its start.
+        report = _read_all(self.status)
+        return b'"exit-code"' in report or b'"started"' in report
 
 
 @contextmanager
