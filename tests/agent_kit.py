@@ -7,10 +7,11 @@ from typing import Any
 
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.agent import AgentCore, Answer, Approval, Policy, Sessions, WorkspaceSkills
+from skillshelf.agent import AgentCore, Answer, Approval, Policy, Sessions
 from skillshelf.agent.events import BaseEvent, Event
 from skillshelf.testing import ScriptedModel
 from skillshelf.workspace import Workspace
+from skillshelf.workspace_skills import WorkspaceSkills
 
 
 class User:

@@ -14,7 +14,7 @@ from crowd import BUDGET, ask_about, entry_of, write_skills
 from pydantic_ai.messages import ModelResponse
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
-from skillshelf.agent import AgentCore, Policy, WorkspaceSkills
+from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import (
     Event,
     Failed,
@@ -36,6 +36,7 @@ from skillshelf.evals import Outcome, Trace
 from skillshelf.sandbox import find_sandbox
 from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
 from skillshelf.testing import ScriptedModel, call, fail
+from skillshelf.workspace_skills import WorkspaceSkills
 
 Write = Callable[..., Path]
 NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"

@@ -11,9 +11,10 @@ from agent_kit import User, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from skillshelf import BaseSkill, SkillError, tool
-from skillshelf.agent import AgentCore, Answer, Approval, Policy, WorkspaceSkills
+from skillshelf.agent import AgentCore, Answer, Approval, Policy
 from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
 from skillshelf.testing import ScriptedModel, call
+from skillshelf.workspace_skills import WorkspaceSkills
 
 Write = Callable[..., Path]
 WRITE = call("write_file", path="a.txt", content="new\n")

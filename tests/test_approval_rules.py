@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skillshelf
-from skillshelf.agent import AgentCore, Policy, WorkspaceSkills
+from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
 from skillshelf.errors import SettingsError
 from skillshelf.testing import ScriptedModel, call
+from skillshelf.workspace_skills import WorkspaceSkills
 
 
 def run(command: str) -> RuledCall:

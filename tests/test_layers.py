@@ -21,7 +21,7 @@ LAYERS = [
     {"choices", "sources", "settings", "watch"},
     {"workspace", "sandbox", "trust"},
     {"_chosen", "turn", "discovery", "explain", "loop", "routing", "shelf", "toolbox"},
-    {"lint", "demo", "slash", "rendering", "streams", "tables"},
+    {"lint", "demo", "slash", "rendering", "streams", "tables", "workspace_skills"},
     {"adapters"},
     {"agent"},
     {"bundled", "evals", "mcp"},

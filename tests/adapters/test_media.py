@@ -223,9 +223,10 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
     """The user sees its name, and a resumed conversation has its bytes."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
-    from skillshelf.agent import AgentCore, Sessions, WorkspaceSkills
+    from skillshelf.agent import AgentCore, Sessions
     from skillshelf.agent.events import ToolReturned
     from skillshelf.testing import ScriptedModel, call
+    from skillshelf.workspace_skills import WorkspaceSkills
 
     def images(core: AgentCore) -> list[bytes]:
         parts = [part for message in core.conversation.messages for part in message.parts]

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from skillshelf.agent._retries import Retries
     from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._scripts import AskVariable, VariableRequest
-    from skillshelf.agent._skills import WorkspaceSkills, describe_delta
     from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent._window import Context
     from skillshelf.agent.checkpoints import ChangedFile, LeftFile, Undone
@@ -70,11 +69,9 @@ __all__ = [
     "Undone",
     "Unused",
     "VariableRequest",
-    "WorkspaceSkills",
     "attach_command",
     "call",
     "can_confine",
-    "describe_delta",
     "explain_error",
     "fail",
     "find_confinement",
@@ -89,8 +86,7 @@ __all__ = [
     "usage_of",
 ]
 
-# `serve` has the agent's shelf where pydantic-ai isn't installed, and a chat has its prompt a second before the rest of
-# the agent is imported.
+# A chat has its prompt a second before the rest of the agent is imported, and `doctor` needs no pydantic-ai.
 __getattr__ = export_lazily(
     __name__,
     {
@@ -104,7 +100,6 @@ __getattr__ = export_lazily(
         "_retries": ["Retries"],
         "_scripts": ["AskVariable", "VariableRequest"],
         "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
-        "_skills": ["WorkspaceSkills", "describe_delta"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
         "rules": ["Rule", "RuleBook"],

@@ -22,7 +22,6 @@ from skillshelf.agent._models import ChosenModel
 from skillshelf.agent._policy import Approve, Policy
 from skillshelf.agent._retries import Retries
 from skillshelf.agent._scripts import AskVariable, Scripts
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import OWN_TOOLS
 from skillshelf.agent._window import Context
 from skillshelf.agent.checkpoints import ChangedFile, Checkpoints, Undone
@@ -37,6 +36,7 @@ from skillshelf.shelf import Shelf
 from skillshelf.slash import SKILL_PREFIX, Invocation, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.workspace import Workspace
+from skillshelf.workspace_skills import WorkspaceSkills
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

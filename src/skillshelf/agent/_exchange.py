@@ -22,7 +22,6 @@ from skillshelf.agent._explain import explain_error, is_too_long
 from skillshelf.agent._models import ChosenModel, find_sibling, usage_of
 from skillshelf.agent._repetition import CallHistory
 from skillshelf.agent._retries import PlannedRetry, Retries
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._translation import EventTranslator
 from skillshelf.agent._window import Room, Window, count_messages, describe_largest, explain_full
 from skillshelf.agent.checkpoints import Checkpoints
@@ -55,6 +54,7 @@ from skillshelf.errors import (
 from skillshelf.explain import explain_unavailable
 from skillshelf.slash import Invocation, apply_message
 from skillshelf.turn import Requester, Turn, current_turn, use_turn
+from skillshelf.workspace_skills import WorkspaceSkills
 
 # A turn that needs more model calls than this goes in circles.
 _MAX_MODEL_CALLS = 200

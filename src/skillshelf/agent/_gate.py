@@ -19,7 +19,6 @@ from skillshelf.agent._commands import Shell
 from skillshelf.agent._exchange import Exchange
 from skillshelf.agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
 from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
 from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.events import FileWritten, ReferenceDenied, ToolOutput
@@ -43,6 +42,7 @@ from skillshelf.sandbox import Sandbox
 from skillshelf.threads import in_thread
 from skillshelf.tools import describe_denial
 from skillshelf.trust import UnreviewedFile
+from skillshelf.workspace_skills import WorkspaceSkills
 
 _APPROVAL = "approval"
 """The key under which a question travels with its call, so that the call that runs is compared with it."""
@@ -291,7 +291,9 @@ class Gate(AbstractCapability[Exchange]):
                     is_confirmed = allowed is not None
                     exchange.emit(FileWritten(ctx.tool_call_id or "", change.shown, change.diff, is_confirmed))
                     is_seen = was_reviewed and allowed is not None and allowed.reviewed
-                    write = await to_thread.run_sync(self._skills.record_write, exchange.turn, change, is_seen)
+                    write = await to_thread.run_sync(
+                        self._skills.record_write, exchange.turn, change.path, change.new, is_seen
+                    )
             except FileChanged:
                 continue
             exchange.report_reload(write.delta)

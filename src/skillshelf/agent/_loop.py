@@ -21,7 +21,6 @@ from skillshelf.agent._gate import Gate
 from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._retries import Retries
 from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._window import Window
 from skillshelf.agent.checkpoints import Checkpoints
 from skillshelf.agent.filetools import FileAccess, FileTools
@@ -33,6 +32,7 @@ from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.settings import settings_file
 from skillshelf.shelf import Shelf
 from skillshelf.text import quote_for_model
+from skillshelf.workspace_skills import WorkspaceSkills
 
 _INSTRUCTIONS = """\
 You are a coding agent in a terminal. You work in the folder {root}: file tools take paths inside it, and commands

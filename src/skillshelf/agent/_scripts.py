@@ -16,7 +16,6 @@ from pydantic_ai.exceptions import ToolFailed
 from skillshelf.agent._commands import OutputReporter, ReportOutput
 from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._policy import Approval
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
     CleanPath,
@@ -42,6 +41,7 @@ from skillshelf.sandbox import (
 )
 from skillshelf.text import count_noun, hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
+from skillshelf.workspace_skills import WorkspaceSkills
 
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""

@@ -15,10 +15,10 @@ from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.agent._attachments import estimate_files
 from skillshelf.agent._conversation import Conversation
 from skillshelf.agent._models import ChosenModel
-from skillshelf.agent._skills import WorkspaceSkills
 from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
 from skillshelf.listing import Feed, Listing
 from skillshelf.tokens import Counter, estimate
+from skillshelf.workspace_skills import WorkspaceSkills
 
 _FULL = 0.8
 """The part of the window that may be taken before compaction is due. The rest is for the answer."""

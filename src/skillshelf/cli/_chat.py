@@ -149,11 +149,12 @@ def _open_agent(
     `user` approves its calls, and chooses if more than one session could be continued. Without a user, calls that need
     an approval are refused, and the latest session is taken. So it is if there is a message already.
     """
-    from skillshelf.agent import AgentCore, Policy, RuleBook, WorkspaceSkills, resolve
+    from skillshelf.agent import AgentCore, Policy, RuleBook, resolve
     from skillshelf.agent.sessions import Sessions
     from skillshelf.files import remove_stale_scratch  # brings what writing needs, which --help does not
     from skillshelf.sandbox import switch_off
     from skillshelf.trust import Trust
+    from skillshelf.workspace_skills import WorkspaceSkills
 
     if args.no_sandbox:
         switch_off()

@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf.agent import ModelPreview, WorkspaceSkills, preview_model
+from skillshelf.agent import ModelPreview, preview_model
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
@@ -34,6 +34,7 @@ from skillshelf.sources import BUNDLED
 from skillshelf.text import clean_line, count_noun, list_names
 from skillshelf.trust import Pending, Trust, describe_kinds
 from skillshelf.workspace import Workspace, relative
+from skillshelf.workspace_skills import WorkspaceSkills
 
 EXAMPLES = """
   skillshelf doctor                     explain the setup of this folder

@@ -23,8 +23,8 @@ from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
-    from skillshelf.agent import WorkspaceSkills
     from skillshelf.mcp import PendingSkills, SkillsServer
+    from skillshelf.workspace_skills import WorkspaceSkills
 
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
@@ -178,9 +178,9 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
 
     Skills that wait for approval stay off the shelf; they are the second value.
     """
-    from skillshelf.agent import WorkspaceSkills
     from skillshelf.mcp import PendingSkills, is_loopback
     from skillshelf.trust import Trust
+    from skillshelf.workspace_skills import WorkspaceSkills
 
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)

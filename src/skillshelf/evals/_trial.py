@@ -16,7 +16,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import Model
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, WorkspaceSkills, run_sandboxed
+from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, run_sandboxed
 from skillshelf.agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
@@ -43,6 +43,7 @@ from skillshelf.files import NotPlainFile
 from skillshelf.sandbox import SandboxError
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
+from skillshelf.workspace_skills import WorkspaceSkills
 
 DEFAULT_TIMEOUT = 900
 """Seconds a trial may take: a provider that never answers must not hold up a run forever."""

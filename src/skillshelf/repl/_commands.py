@@ -10,7 +10,7 @@ from functools import cache
 
 from rich.text import Text
 
-from skillshelf.agent import DEFAULTS, MODES, WRITING, describe_delta, explain_error, resolve
+from skillshelf.agent import DEFAULTS, MODES, WRITING, explain_error, resolve
 from skillshelf.agent.events import Event, ToolCalled, ToolReturned
 from skillshelf.agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf.choices import CHOICES, save_choice
@@ -43,6 +43,7 @@ from skillshelf.repl._views import (
 )
 from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.text import clean, clean_line, count_noun
+from skillshelf.workspace_skills import describe_delta
 
 _INIT_REQUEST = """\
 Write an AGENTS.md for this folder: what a coding agent must know to work here, and could not guess.

@@ -24,7 +24,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
-from skillshelf.agent import AgentCore, describe_delta
+from skillshelf.agent import AgentCore
 from skillshelf.agent import events as on
 from skillshelf.agent.sessions import typed_text
 from skillshelf.descriptor import Delta
@@ -33,6 +33,7 @@ from skillshelf.rendering import markdown, truncate_cells
 from skillshelf.repl._answer import MarkdownStream
 from skillshelf.repl._quotes import Diff, FoldedDiff, count_changed_lines
 from skillshelf.text import clean, clean_line, count_noun, truncate, without_colors
+from skillshelf.workspace_skills import describe_delta
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {

@@ -1,4 +1,4 @@
-"""The agent's shelf: the skills of its workspace, as far as the user approved them."""
+"""A shelf on a workspace whose project skills need the user's approval."""
 
 import hashlib
 import os
@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from skillshelf.agent._guidance import ProjectGuidance
 from skillshelf.descriptor import Choice, Delta, Diagnostic
 from skillshelf.errors import SourceError, TrustError
 from skillshelf.files import NotPlainFile, count_shared_names, read_file
@@ -21,10 +20,7 @@ from skillshelf.trust import Pending, Trust, TrustedSource, UnreviewedFile
 from skillshelf.turn import Turn
 from skillshelf.watch import Watch
 from skillshelf.workspace import Workspace, choose_workspace
-
-if TYPE_CHECKING:
-    # The file tools stand on pydantic-ai. The MCP server has this shelf without it, and starts in half the time.
-    from skillshelf.agent.filetools import Change
+from skillshelf.workspace_skills._guidance import ProjectGuidance
 
 _MAX_FAULTS = 10
 _QUOTING = re.compile(r"[\"'\\]")
@@ -249,26 +245,26 @@ class WorkspaceSkills:
             return self._guidance.is_reviewed(path)
         return all(source.is_reviewed(path) for source in self.trusted)
 
-    def record_write(self, turn: Turn, change: "Change", is_seen: bool) -> "RecordedWrite":
-        """Update the shelf after the agent wrote a file.
+    def record_write(self, turn: Turn, path: str, text: str, is_seen: bool) -> RecordedWrite:
+        """Update the shelf after the agent wrote this text to a file in its folder, given by its real path.
 
         `is_seen`: the user allowed this very write with the whole change in sight, and knew the file before. Content
         that the user has seen in full is approved.
         """
-        is_skill_file = os.path.basename(change.path) in SKILL_FILES
-        is_guidance = self._guidance.includes(change.path)
-        if not is_skill_file and not is_guidance and not self._is_in_skill(change.path):
+        is_skill_file = os.path.basename(path) in SKILL_FILES
+        is_guidance = self._guidance.includes(path)
+        if not is_skill_file and not is_guidance and not self._is_in_skill(path):
             return RecordedWrite(Delta(), "")
         if self.frozen:
             return RecordedWrite(Delta(), "The skills of this session are frozen: this change is not used.")
 
-        problem = self._approve_write(change) if is_seen else ""
+        problem = self._approve_write(path, text) if is_seen else ""
         if is_guidance:
             self._guidance.read()
-            if self._guidance.is_pending(change.path) and not problem:
+            if self._guidance.is_pending(path) and not problem:
                 problem = _say_waiting("The file")
             return RecordedWrite(Delta(), problem)
-        delta = turn.wrote(change.path)
+        delta = turn.wrote(path)
 
         notes: list[str] = []
         if delta or is_skill_file:
@@ -276,26 +272,26 @@ class WorkspaceSkills:
         for diagnostic in delta.diagnostics:
             fix = f" Fix: {diagnostic.fix}." if diagnostic.fix else ""
             notes.append(f"{diagnostic.code}: {diagnostic.message}.{fix}")
-        if self._awaits_review(change.path):
+        if self._awaits_review(path):
             notes.append(_say_waiting("The skill as it is now"))
         if problem:
             notes.append(problem)
         return RecordedWrite(delta, "\n".join(notes))
 
-    def _approve_write(self, change: "Change") -> str:
+    def _approve_write(self, path: str, text: str) -> str:
         """Approve what the user saw, unless another program has changed it since. Return the problem, if any."""
         if self._trust is None:
             return ""
-        data = _read_bytes(self.folder, "/".join(change.parts))
-        if _decode(data) != change.new:
+        data = _read_bytes(self.folder, os.path.relpath(path, self.folder))
+        if _decode(data) != text:
             return "The file is not as the user saw it: another program changed it."
         sha256 = hashlib.sha256(data).hexdigest()
         try:
-            if self._guidance.includes(change.path):
-                self._guidance.approve_write(change.path, sha256)
+            if self._guidance.includes(path):
+                self._guidance.approve_write(path, sha256)
             else:
                 for source in self.trusted:
-                    source.approve_writes({change.path: sha256})
+                    source.approve_writes({path: sha256})
         except TrustError as error:
             return str(error)
         return ""
