@@ -151,8 +151,8 @@ def test_files_beyond_a_limit_are_left_out_with_the_reason(tmp_path: Path) -> No
     outcome = make(tmp_path, "mkdir d; for i in $(seq 120); do echo $i > d/$i; done; truncate -s 9M big; mkfifo pipe")
     assert len(outcome.artefacts.files) == 100
     assert outcome.artefacts.left_out == (
-        LeftOut("larger than 8 MiB", 1, 9 * 1024 * 1024),
-        LeftOut("beyond 100 files of a trial", 20, sum(len(f"{i}\n") for i in sorted(map(str, range(1, 121)))[100:])),
+        LeftOut("larger than 8 MiB", 1),
+        LeftOut("beyond 100 files of a trial", 20),
     )
 
 
@@ -165,7 +165,7 @@ def test_a_run_keeps_no_more_than_its_limit(tmp_path: Path) -> None:
     folder = ArtefactFolder(str(tmp_path), max_size=25)
     kept = [folder.keep(f"trial {number}", trace_of({"a": b"x" * 10})) for number in range(3)]
     assert [len(artefacts.files) for artefacts in kept] == [1, 1, 0]
-    assert kept[2].left_out == (LeftOut("beyond 64 MiB of a run", 1, 10),)
+    assert kept[2].left_out == (LeftOut("beyond 64 MiB of a run", 1),)
 
 
 def test_a_second_run_in_the_folder_removes_the_artefacts_of_the_first_and_nothing_else(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path) -> No
     (report / "artefacts").symlink_to(elsewhere)
     kept = keep(report, {"a.txt": b"x"})
     assert (kept.files, list(elsewhere.iterdir())) == ((), [])
-    assert kept.left_out == (LeftOut("could not be written: artefacts is a link", 1, 1),)
+    assert kept.left_out == (LeftOut("could not be written: artefacts is a link", 1),)
 
 
 def test_a_folder_that_cannot_be_written_does_not_fail_the_trial(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def test_scripted_trials_cost_nothing_whatever_the_price(tmp_path: Path) -> None
     assert (round(record.summary.total.spent.cost, 6), record.summary.total.spent.unpriced) == (0.12, 0)
 
 
-def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> None:
+def test_an_estimate_grows_with_messages_and_judges() -> None:
     one = estimate_usage([Case("a", (Message("hi"),))])
     two = estimate_usage([Case("a", (Message("hi"), Message("and then?")))])
     judged = Case("a", (Message("hi"),), (check.judge("it is well"),))
@@ -120,7 +120,6 @@ def test_an_estimate_grows_with_messages_and_judges_and_leaves_out_scripts() -> 
     assert 0 < estimate_judging([judged]).input < estimate_judging([twice]).input < 2 * estimate_judging([judged]).input
     assert one.input * 2 < two.input
     assert one.cost is None
-    assert estimate_usage([Case("a", (Message("hi"),), script=("done",))]) == Usage(0, 0)
 
 
 def test_queries_that_check_their_outcome_too_are_made_without_the_skill(tmp_path: Path) -> None:

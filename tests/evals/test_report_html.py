@@ -435,7 +435,7 @@ def test_a_transcript_links_only_to_copies_beside_the_page() -> None:
     page = replace(good, name="<b>", view="artefacts/c-with-1-0123456789ab/001-b.view.html")
     bad_view = replace(good, view="javascript:alert(1)")
     bad = [replace(good, path=path) for path in ("javascript:alert(1)", "artefacts/../../x", "https://a/artefacts/b/c")]
-    kept = Artefacts((good, page, bad_view, *bad), (LeftOut("larger than 8 MiB", 2, 9),))
+    kept = Artefacts((good, page, bad_view, *bad), (LeftOut("larger than 8 MiB", 2),))
     described = TranscriptBook().describe(replace(outcome("c", "p"), artefacts=kept))
     assert [(file["name"], file["path"] == good.path, file["view"]) for file in described["artefacts"]] == [
         ("a.txt", True, ""),

@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -91,8 +92,6 @@ class LeftOut:
     reason: str
     """A clause for the reader, such as `larger than 8 MiB`."""
     files: int
-    size: int
-    """The size of all these files together, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +167,13 @@ class ArtefactFolder:
             if contents:
                 create_folder(os.path.join(self._path, folder), contents)
         except OSError as error:
-            size = sum(artefact.size for artefact in artefacts)
-            reason = f"could not be written: {error.strerror or error}"
-            return Artefacts((), (*selection.left_out, LeftOut(reason, len(artefacts), size)))
+            selection.left_out[f"could not be written: {error.strerror or error}"] += len(artefacts)
+            artefacts = []
+        else:
+            self._room -= sum(map(len, contents.values()))
 
-        self._room -= sum(map(len, contents.values()))
-        return Artefacts(tuple(artefacts), selection.left_out)
+        left_out = tuple(LeftOut(reason, files) for reason, files in selection.left_out.items())
+        return Artefacts(tuple(artefacts), left_out)
 
 
 class _Selection:
@@ -183,16 +183,13 @@ class _Selection:
         self.chosen: dict[str, bytes] = {}
         self._run_room = run_room
         self._trial_room = MAX_TRIAL_SIZE
-        self._sizes_left_out: dict[str, list[int]] = {}
-
-    @property
-    def left_out(self) -> tuple[LeftOut, ...]:
-        return tuple(LeftOut(reason, len(sizes), sum(sizes)) for reason, sizes in self._sizes_left_out.items())
+        self.left_out: Counter[str] = Counter()
+        """The number of other files by the reason."""
 
     def add(self, name: str, state: FileState) -> None:
         reason = self._refuse(state)
         if reason or state.data is None:
-            self._sizes_left_out.setdefault(reason, []).append(state.size)
+            self.left_out[reason] += 1
             return
         self.chosen[name] = state.data
         self._run_room -= state.size

@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 from skillshelf.errors import EvalError
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES
+from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 
 EVALS_FOLDER = "evals"
 """The part of a skill that no model gets to see: a model that knows the questions proves nothing."""
@@ -62,6 +63,19 @@ def skills_in(folder: str) -> list[str]:
         return [folder]
     with os.scandir(folder) as entries:
         return sorted(entry.path for entry in entries if entry.is_dir())
+
+
+def walk_folders(top: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield a folder and those below it that are not inside a skill, each with the names of the folders in it.
+
+    The caller may remove names of folders that it doesn't want. Links are not followed.
+    """
+    # Not `files.walk`: an `evals/` may be a link, and comes before the other folders beside it.
+    for folder, below, _ in os.walk(top):
+        below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
+        yield folder, below
+        if is_skill(folder):  # a skill inside a skill is not one of its own
+            below.clear()
 
 
 def check_workspace_path(path: Any) -> str:

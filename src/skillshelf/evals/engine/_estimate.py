@@ -125,10 +125,9 @@ def estimate_usage(cases: Sequence[Case]) -> Usage:
         messages = [turn.text for turn in case.turns if isinstance(turn, Message)]
         calls = len(messages) * _CALLS_OF_A_MESSAGE
         text = sum(len(message) for message in messages) // _CHARACTERS_OF_A_TOKEN
-        if case.script is None:
-            # Each call repeats what was said before it: half of it all, on average.
-            tokens_in += calls * (_TOKENS_OF_A_CALL + text + calls * _OUTPUT_OF_A_CALL // 2)
-            tokens_out += calls * _OUTPUT_OF_A_CALL
+        # Each call repeats what was said before it: half of it all, on average.
+        tokens_in += calls * (_TOKENS_OF_A_CALL + text + calls * _OUTPUT_OF_A_CALL // 2)
+        tokens_out += calls * _OUTPUT_OF_A_CALL
     return Usage(tokens_in, tokens_out)
 
 

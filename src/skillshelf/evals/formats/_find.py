@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
 from skillshelf.evals._case import Case, Edit
-from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in
+from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in, walk_folders
 from skillshelf.evals.formats import _json, _python, _yaml
 from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home, note_fault
-from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
+from skillshelf.sources import SKILL_FILES
 
 Paths = Iterable[str | os.PathLike[str]]
 
@@ -144,15 +144,11 @@ def _find_files_below(top: str) -> Iterator[_CaseFile]:
     if not is_skill(top):
         yield from _list_files(top, "beside")
 
-    # Not `files.walk`: an `evals/` may be a link, and comes before the other folders beside it.
-    for folder, below, _ in os.walk(top):
-        below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
+    for folder, below in walk_folders(top):
         if EVALS_FOLDER in below:
             has_owner = folder == top or is_skill(folder)
             yield from _list_files(os.path.join(folder, EVALS_FOLDER), "evals" if has_owner else "stray")
             below.remove(EVALS_FOLDER)  # anything deeper is a fixture
-        if is_skill(folder):  # a skill inside a skill is not one of its own
-            below.clear()
 
 
 def _list_files(folder: str, found_in: _FoundIn) -> Iterator[_CaseFile]:

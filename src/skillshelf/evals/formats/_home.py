@@ -18,6 +18,7 @@ from skillshelf.evals._folders import (
     resolve_inside,
     skill_name,
     skills_in,
+    walk_folders,
     written_skill_name,
 )
 from skillshelf.evals._limits import MAX_WORKSPACE
@@ -26,7 +27,7 @@ from skillshelf.evals.check import Check
 from skillshelf.evals.formats._document import read_bytes
 from skillshelf.files import open_below, walk
 from skillshelf.shelf import Shelf
-from skillshelf.sources import SKIPPED_FOLDERS, DirectorySource, Source
+from skillshelf.sources import DirectorySource, Source
 from skillshelf.text import closest_names
 
 
@@ -198,14 +199,8 @@ def find_home(path: str, listing: CaseListing | None = None, skill_folder: str =
 
 
 def find_skills_below(top: str) -> list[str]:
-    """Return the folders of all skills in a folder or below it. Links are not followed."""
-    skills = []
-    for folder, below, _ in os.walk(top):
-        below[:] = sorted(name for name in below if name not in SKIPPED_FOLDERS)
-        if is_skill(folder):
-            skills.append(folder)
-            below.clear()  # a skill inside a skill is not one of its own
-    return skills
+    """Return the folders of all skills in a folder or below it."""
+    return [folder for folder, _ in walk_folders(top) if is_skill(folder)]
 
 
 def find_skill_folder(name_or_path: str, places: Iterable[str]) -> str:
