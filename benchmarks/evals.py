@@ -72,7 +72,7 @@ def _cpu(job: Job) -> float:
 
 
 def _script() -> tuple[Any, ...]:
-    from skillshelf.testing import call
+    from skillshelf.agent.testing import call
 
     return call(_TOOL, skill_name="forms"), "done"
 
@@ -107,7 +107,7 @@ def _bare_trials(url: str = "") -> Job:
     from pydantic_evals import Case, Dataset
     from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
 
-    from skillshelf.testing import ScriptedModel
+    from skillshelf.agent.testing import ScriptedModel
 
     class HasLoaded(Evaluator[str, str, None]):
         def evaluate(self, ctx: EvaluatorContext[str, str, None]) -> bool:

@@ -10,7 +10,7 @@ import tempfile
 
 from skillshelf.agent import AgentCore, Answer, Approval
 from skillshelf.agent.events import Event, Text, Usage
-from skillshelf.testing import ScriptedModel, call
+from skillshelf.agent.testing import ScriptedModel, call
 
 SKILL = """\
 ---

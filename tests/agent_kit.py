@@ -9,7 +9,7 @@ from pydantic_ai.messages import UserPromptPart
 
 from skillshelf.agent import AgentCore, Answer, Approval, Policy, Sessions
 from skillshelf.agent.events import BaseEvent, Event
-from skillshelf.testing import ScriptedModel
+from skillshelf.agent.testing import ScriptedModel
 from skillshelf.workspace import Workspace
 from skillshelf.workspace_skills import WorkspaceSkills
 

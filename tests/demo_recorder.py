@@ -21,7 +21,8 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 import skillshelf
-from skillshelf.agent import AgentCore, ChosenModel, ScriptedModel, Settings, read_script
+from skillshelf.agent import AgentCore, ChosenModel, Settings
+from skillshelf.agent.testing import ScriptedModel, read_script
 from skillshelf.demo import Frame
 from skillshelf.repl._approval import Questions
 from skillshelf.repl._footer import Footer

@@ -7,7 +7,7 @@ from agent_kit import agent, of, say
 
 from skillshelf.agent import AgentCore, VariableRequest
 from skillshelf.agent.events import ToolReturned
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 
 def write_skill(folder: Path, scripts: dict[str, str], frontmatter: str = "", body: str = "Run the script.\n") -> Path:

@@ -32,10 +32,10 @@ from skillshelf.agent.events import (
     from_json,
 )
 from skillshelf.agent.sessions import Sessions
+from skillshelf.agent.testing import ScriptedModel, call, fail
 from skillshelf.evals import Outcome, Trace
 from skillshelf.sandbox import find_sandbox
 from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
-from skillshelf.testing import ScriptedModel, call, fail
 from skillshelf.workspace_skills import WorkspaceSkills
 
 Write = Callable[..., Path]

@@ -13,7 +13,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from skillshelf import BaseSkill, SkillError, tool
 from skillshelf.agent import AgentCore, Answer, Approval, Policy
 from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
-from skillshelf.testing import ScriptedModel, call
+from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.workspace_skills import WorkspaceSkills
 
 Write = Callable[..., Path]

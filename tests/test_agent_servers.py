@@ -17,8 +17,8 @@ from pydantic_ai.messages import ToolReturnPart
 from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
 from skillshelf.agent.events import Event, Finished, Notice, Text, ToolReturned
 from skillshelf.agent.servers import ServerSettings, ToolServers, load_servers
+from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import SettingsError
-from skillshelf.testing import ScriptedModel, call
 
 SERVER = str(Path(__file__).with_name("mcp_tools_server.py"))
 

@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
 from skillshelf import SkillError
 from skillshelf.agent.events import Finished, Notice
 from skillshelf.agent.sessions import Sessions, loaded_skills, typed_text
-from skillshelf.testing import call, fail
+from skillshelf.agent.testing import call, fail
 
 Write = Callable[..., Path]
 

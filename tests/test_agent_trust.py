@@ -10,7 +10,7 @@ from agent_kit import User, agent, of, requests, say
 
 from skillshelf.agent import AgentCore, Answer
 from skillshelf.agent.events import Failed, Finished, Notice, SkillsReloaded, ToolOutput, ToolReturned
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 from skillshelf.trust import Trust
 
 Write = Callable[..., Path]

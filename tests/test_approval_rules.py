@@ -12,8 +12,8 @@ import skillshelf
 from skillshelf.agent import AgentCore, Policy
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
+from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import SettingsError
-from skillshelf.testing import ScriptedModel, call
 from skillshelf.workspace_skills import WorkspaceSkills
 
 

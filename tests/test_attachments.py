@@ -19,7 +19,7 @@ from pydantic_ai.profiles import ModelProfile
 from skillshelf.agent import AgentCore, Attachment, attach_command
 from skillshelf.agent.events import Event, Notice
 from skillshelf.agent.sessions import Sessions, export_markdown, loaded_skills
-from skillshelf.testing import fail
+from skillshelf.agent.testing import fail
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 Write = Callable[..., Path]

@@ -19,10 +19,11 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, requests, say
 
-from skillshelf.agent import AgentCore, Sessions, call
+from skillshelf.agent import AgentCore, Sessions
 from skillshelf.agent.checkpoints import Checkpoints, _limits
 from skillshelf.agent.events import Finished, Notice
 from skillshelf.agent.filetools import FileAccess
+from skillshelf.agent.testing import call
 from skillshelf.errors import CheckpointError
 
 

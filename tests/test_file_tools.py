@@ -12,7 +12,7 @@ from pydantic_ai.messages import BinaryContent
 
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.filetools import PROTECTED_NAMES, FileAccess, FileTools
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 

@@ -12,7 +12,7 @@ from agent_kit import User, agent, of, requests, say
 from skillshelf.agent import AgentCore
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.sessions import Sessions
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 from skillshelf.trust import Trust
 from skillshelf.workspace import Workspace, find_workspace
 

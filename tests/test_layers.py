@@ -29,7 +29,7 @@ LAYERS = [
     {"repl"},
     {"cli", "__main__"},
 ]
-DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "bundled.", "files.system", "sandbox.worker")
+DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "agent.testing", "bundled.", "files.system", "sandbox.worker")
 """Public modules inside a folder: each adapter needs another framework, and the others are read as a whole."""
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

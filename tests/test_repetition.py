@@ -8,7 +8,7 @@ from agent_kit import User, agent, of, requests, say
 
 from skillshelf.agent import Refusal
 from skillshelf.agent.events import Failed, Finished, ToolReturned
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 LOOK = call("read_file", path="a.txt")
 OTHER = call("list_directory", path=".")

@@ -17,9 +17,9 @@ from rich.console import Console
 
 from skillshelf.agent import AgentCore, Settings
 from skillshelf.agent.sessions import Sessions
+from skillshelf.agent.testing import ScriptedModel
 from skillshelf.repl import Pipe
 from skillshelf.repl._quotes import Argument, Diff
-from skillshelf.testing import ScriptedModel
 
 PLUGIN = """
 from skillshelf.slash import Command

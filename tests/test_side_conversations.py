@@ -24,9 +24,9 @@ from skillshelf.agent.events import (
     from_json,
 )
 from skillshelf.agent.sessions import Sessions, export_json, export_markdown
+from skillshelf.agent.testing import ScriptedModel, call, fail
 from skillshelf.errors import ModelUnavailableError
 from skillshelf.listing import parse
-from skillshelf.testing import ScriptedModel, call, fail
 from skillshelf.trust import Trust, review_text
 
 FORK = "context: fork\n"

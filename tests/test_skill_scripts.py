@@ -11,7 +11,7 @@ from script_kit import Giver, run_call, run_script, write_skill
 
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.sessions import Sessions
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 from skillshelf.trust import Trust
 
 HELLO = "import os, sys\nprint('hello', sys.argv[1:], os.getcwd(), sep='\\n')\n"

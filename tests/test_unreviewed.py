@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from agent_kit import User, agent, of, say
 
-from skillshelf.agent import AgentCore, call
+from skillshelf.agent import AgentCore
 from skillshelf.agent.events import ToolReturned
+from skillshelf.agent.testing import call
 from skillshelf.trust import Trust
 
 Write = Callable[..., Path]

@@ -11,9 +11,9 @@ from agent_kit import agent, say
 from chats import OnTerminal, script
 
 from skillshelf.agent import AgentCore
+from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import SkillError
 from skillshelf.explain import explain_request
-from skillshelf.testing import ScriptedModel, call
 from skillshelf.trust import Trust
 
 Write = Callable[..., Path]

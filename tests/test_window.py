@@ -28,7 +28,7 @@ from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
 from skillshelf.agent._window import Room
 from skillshelf.agent.events import Finished, Notice
 from skillshelf.agent.sessions import Sessions, loaded_skills, make_prompt
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 Write = Callable[..., Path]
 LOAD = "load_skill_instructions"

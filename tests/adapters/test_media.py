@@ -55,7 +55,7 @@ def test_pydantic_ai_gets_binary_content(shelf: Shelf) -> None:
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
     from skillshelf.adapters.pydantic_ai import Skills
-    from skillshelf.testing import ScriptedModel, call
+    from skillshelf.agent.testing import ScriptedModel, call
 
     agent = Agent(ScriptedModel(call("explain"), call("draw"), "Done."), capabilities=[Skills(shelf)])
     messages = asyncio.run(agent.run("hi")).all_messages()
@@ -225,7 +225,7 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
 
     from skillshelf.agent import AgentCore, Sessions
     from skillshelf.agent.events import ToolReturned
-    from skillshelf.testing import ScriptedModel, call
+    from skillshelf.agent.testing import ScriptedModel, call
     from skillshelf.workspace_skills import WorkspaceSkills
 
     def images(core: AgentCore) -> list[bytes]:

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evals.in_process import run as run_in_process
+from skillshelf.agent.testing import call
 from skillshelf.evals import Artefact, Case, FileState, Message, Outcome, Trace
 from skillshelf.evals._artefacts import ArtefactFolder, Artefacts, LeftOut
 from skillshelf.evals.report import read_run
-from skillshelf.testing import call
 
 Run = Callable[..., tuple[int, str, str]]
 

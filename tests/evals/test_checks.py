@@ -21,6 +21,7 @@ from skillshelf.agent.events import (
     ToolReturned,
     Usage,
 )
+from skillshelf.agent.testing import ScriptedModel
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check, run_trial
 from skillshelf.evals.check._behavior import is_part
@@ -28,7 +29,6 @@ from skillshelf.evals.check._check import BUILT_IN
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
 from skillshelf.skill import BaseSkill, tool
-from skillshelf.testing import ScriptedModel
 
 TRACE = Trace(
     (
@@ -383,7 +383,7 @@ def test_a_check_that_raises_is_an_error(function: Callable[[Trace], Any]) -> No
 
 def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
     from skillshelf.agent import ChosenModel
-    from skillshelf.testing import call
+    from skillshelf.agent.testing import call
 
     skill = tmp_path / "demo"
     (skill / "references").mkdir(parents=True)
@@ -437,7 +437,7 @@ class Eraser(BaseSkill):
 def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
     """Refusals of the gate and of a skill policy are marked in the events, so that a refused call does not count."""
     from skillshelf.agent import ChosenModel
-    from skillshelf.testing import call
+    from skillshelf.agent.testing import call
 
     blocked = Eraser().with_policy({"erase": "blocked"})
     case = Case("refused", (Message("Go."),), code_skills=(blocked,), policy=policy)

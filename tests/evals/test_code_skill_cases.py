@@ -12,10 +12,10 @@ import pytest
 
 from skillshelf import BaseSkill, tool
 from skillshelf.agent import ChosenModel
+from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Message, find_cases, make_plan, run_trial
 from skillshelf.evals.engine._packing import Packer, Unpacker
-from skillshelf.testing import ScriptedModel, call
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -36,6 +36,7 @@ from evals.processes import (
 from evals.provider import Provider
 from skillshelf import BaseSkill
 from skillshelf.agent import Settings
+from skillshelf.agent.testing import ScriptedModel, call, fail
 from skillshelf.errors import EvalError, RunStoppedError
 from skillshelf.evals import Case, Edit, Message, check, make_plan
 from skillshelf.evals.engine import (
@@ -51,7 +52,6 @@ from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.evals.engine._response_cache import CachedModel
 from skillshelf.evals.engine._store import RunStore, file_error, open_file_store
 from skillshelf.evals.report import find_run_folder
-from skillshelf.testing import ScriptedModel, call, fail
 
 CASES, CALLS = 4, 3
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.agent import Fail, ScriptedCall
+from skillshelf.agent.testing import Fail, ScriptedCall
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
@@ -90,7 +90,7 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
 
 def test_a_case_from_a_file_can_be_run() -> None:
     from skillshelf.agent import ChosenModel
-    from skillshelf.testing import ScriptedModel
+    from skillshelf.agent.testing import ScriptedModel
 
     case = one("greeter")[0]["greets by name"]
     trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel(*(case.script or ())))))

@@ -15,6 +15,7 @@ from evals.judging import decide
 from evals.provider import Provider
 from skillshelf.agent import Settings
 from skillshelf.agent.events import SkillInvoked, SkillLoaded, ToolCalled, ToolReturned, Usage
+from skillshelf.agent.testing import ScriptedModel, fail
 from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check
 from skillshelf.evals._limits import (
     MAX_SHOWN_ANSWERS,
@@ -26,7 +27,6 @@ from skillshelf.evals._limits import (
 from skillshelf.evals.check import describe_work
 from skillshelf.evals.check._judge import write_question
 from skillshelf.evals.engine import Options
-from skillshelf.testing import ScriptedModel, fail
 
 BILL = Trace(
     events=(
@@ -119,7 +119,7 @@ def test_a_trial_keeps_the_messages_and_files_that_a_judge_needs(tmp_path: Path)
 
 
 def _writes(path: str, text: str) -> object:
-    from skillshelf.testing import call
+    from skillshelf.agent.testing import call
 
     return call("write_file", path=path, content=text)
 

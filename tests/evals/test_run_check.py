@@ -14,13 +14,13 @@ import pytest
 from evals.in_process import run as run_in_process
 from evals.provider import Provider
 from skillshelf.agent import ChosenModel, Settings
+from skillshelf.agent.testing import ScriptedModel, call, fail
 from skillshelf.errors import EvalError
 from skillshelf.evals import Case, Check, Edit, Message, Outcome, Trace, Verdict, check, run_trial
 from skillshelf.evals._trace import trace_from_json
 from skillshelf.evals.engine import Options
 from skillshelf.evals.engine._packing import Packer, Unpacker
 from skillshelf.evals.report import read_run
-from skillshelf.testing import ScriptedModel, call, fail
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]

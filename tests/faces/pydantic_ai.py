@@ -10,8 +10,8 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent import Request, ScriptedModel
-from skillshelf.agent import ScriptedCall as Step
+from skillshelf.agent.testing import Request, ScriptedModel
+from skillshelf.agent.testing import ScriptedCall as Step
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance import Call, Reply, Result
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.rules import RuleBook, split_command
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 SHELLS = [shell for shell in map(shutil.which, ("sh", "dash", "bash", "ksh", "zsh")) if shell]
 # `show` prints its arguments; every call of `evil`, and every second call of `show`, leaves a trace.

@@ -13,11 +13,11 @@ import pytest
 pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
 
 from skillshelf.agent import ChosenModel
+from skillshelf.agent.testing import ScriptedModel
 from skillshelf.evals import Case, Message, Trace, check, run_trial
 from skillshelf.evals._limits import MAX_OUTPUT_KEPT
 from skillshelf.evals._trace import CommandRun
 from skillshelf.sandbox import Sandbox, find_sandbox
-from skillshelf.testing import ScriptedModel
 
 SANDBOX = find_sandbox()
 sandboxed = pytest.mark.skipif(not SANDBOX, reason=f"there is no sandbox here: {SANDBOX.reason}")

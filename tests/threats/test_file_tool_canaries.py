@@ -16,7 +16,7 @@ import pytest
 from agent_kit import agent, of, say
 
 from skillshelf.agent.events import ToolReturned
-from skillshelf.testing import call
+from skillshelf.agent.testing import call
 
 READS = (
     {"tool": "read_file", "arguments": {"path": "README.md"}},

@@ -16,9 +16,9 @@ from script_kit import Giver, run_call, run_script, write_skill
 from skillshelf.agent import Answer, Approval
 from skillshelf.agent.events import ToolReturned
 from skillshelf.agent.scripts import CleanPath
+from skillshelf.agent.testing import call
 from skillshelf.sandbox import Program, ProgramLimits, find_sandbox, run_program
 from skillshelf.skillmd import find_declared_variables
-from skillshelf.testing import call
 from skillshelf.trust import Trust
 
 SANDBOX = find_sandbox()

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     )
     from skillshelf.agent._policy import Answer, Approval, Approve, Policy, Refusal
     from skillshelf.agent._retries import Retries
-    from skillshelf.agent._scripted import Fail, Request, ScriptedCall, ScriptedModel, call, fail, read_script
     from skillshelf.agent._scripts import AskVariable, VariableRequest
     from skillshelf.agent._tool_names import SHELL, WRITING
     from skillshelf.agent._window import Context
@@ -51,18 +50,14 @@ __all__ = [
     "ChosenModel",
     "Confinement",
     "Context",
-    "Fail",
     "FoundAttachments",
     "LeftFile",
     "ModelPreview",
     "Policy",
     "Refusal",
-    "Request",
     "Retries",
     "Rule",
     "RuleBook",
-    "ScriptedCall",
-    "ScriptedModel",
     "Sessions",
     "Settings",
     "SkillScript",
@@ -70,16 +65,13 @@ __all__ = [
     "Unused",
     "VariableRequest",
     "attach_command",
-    "call",
     "can_confine",
     "explain_error",
-    "fail",
     "find_confinement",
     "find_repositories",
     "hide_keys",
     "load_settings",
     "preview_model",
-    "read_script",
     "require_model",
     "resolve",
     "run_sandboxed",
@@ -99,7 +91,6 @@ __getattr__ = export_lazily(
         "_policy": ["Answer", "Approval", "Approve", "Policy", "Refusal"],
         "_retries": ["Retries"],
         "_scripts": ["AskVariable", "VariableRequest"],
-        "_scripted": ["Fail", "Request", "ScriptedCall", "ScriptedModel", "call", "fail", "read_script"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
         "rules": ["Rule", "RuleBook"],

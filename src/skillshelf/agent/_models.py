@@ -176,7 +176,7 @@ def _find_newest_claude(family: str, provider: str) -> str | None:
 
 def _make_scripted(settings: Settings) -> ChosenModel:
     """Return a model that plays the steps of a file, for demonstrations and tests."""
-    from skillshelf.agent._scripted import ScriptedModel, read_script
+    from skillshelf.agent.testing import ScriptedModel, read_script
 
     model = ScriptedModel(*read_script(settings.model.removeprefix("script:")))
     return ChosenModel(model, "scripted", _find_window(settings, model))

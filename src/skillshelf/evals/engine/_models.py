@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW
 
-from skillshelf.agent import ChosenModel, ScriptedModel, Settings, resolve
+from skillshelf.agent import ChosenModel, Settings, resolve
+from skillshelf.agent.testing import ScriptedModel
 from skillshelf.evals._case import Case
 from skillshelf.evals._recording import (
     RecordedModel,

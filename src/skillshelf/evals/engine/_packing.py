@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from skillshelf.agent import Fail, ScriptedCall
+from skillshelf.agent.testing import Fail, ScriptedCall
 from skillshelf.errors import EvalError, SkillError
 from skillshelf.evals._case import (
     Case,

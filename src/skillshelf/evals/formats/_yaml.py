@@ -60,7 +60,7 @@ from skillshelf.evals.formats._python import make_listed_check
 from skillshelf.settings import Mode
 
 if TYPE_CHECKING:
-    from skillshelf.agent import Fail, ScriptedCall
+    from skillshelf.agent.testing import Fail, ScriptedCall
 
 _MESSAGE_KEYS = {"prompt", "turns"}
 _HOW_TO_WRITE_A_STEP = "Write a text, {tool: …, arguments: {…}}, {fail: …, after: …}, or a list of them"
@@ -273,10 +273,8 @@ def read_step(value: Any) -> str | ScriptedCall | Fail | list[Any]:
 
 
 def _read_part(value: Any) -> str | ScriptedCall | Fail:
-    from skillshelf.agent import (  # they come with the model's libraries, which other cases do not need
-        Fail,
-        ScriptedCall,
-    )
+    # They come with the model's libraries, which other cases do not need.
+    from skillshelf.agent.testing import Fail, ScriptedCall
 
     match value:
         case str():

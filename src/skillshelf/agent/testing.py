@@ -1,4 +1,9 @@
-"""A model that follows a script. It stands in for the paid one, and everything else is real."""
+"""A model that follows a script. It stands in for the paid one, and everything else is real.
+
+    model = ScriptedModel(call("load_skill_instructions", skill_name="pdf"), "Done.")
+
+Everything here is public and stays.
+"""
 
 import json
 import re
@@ -16,7 +21,7 @@ try:
     from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
     from pydantic_ai.usage import RequestUsage
 except ImportError:
-    raise MissingExtraError("skillshelf.testing.ScriptedModel", "chat") from None
+    raise MissingExtraError("skillshelf.agent.testing", "chat") from None
 
 
 @dataclass(frozen=True, slots=True)
