@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import uuid
 from contextlib import closing
 from pathlib import Path
@@ -18,19 +19,18 @@ import pytest
 
 from bundled.calling import call
 from bundled.workbench import TOOLS
-from skillshelf.agent import Confinement, find_confinement
 from skillshelf.bundled import attach_bundled
 from skillshelf.bundled.execution_debugging import skill as skill_module
 from skillshelf.bundled.execution_debugging._results import Limits
-from skillshelf.bundled.execution_debugging._sandbox import Sandbox, find_sandbox
 from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill
 from skillshelf.errors import PolicyError, SettingsError, SkillError
+from skillshelf.sandbox import Level, Sandbox, find_sandbox
 
-CONFINEMENT = find_confinement()
+SANDBOX = find_sandbox()
 RUNNER = Path(skill_module.__file__).parent / "references" / "sandbox_runner.py"
-NO_SANDBOX = Sandbox("none", "it was taken away", (), ("everything you can do",), network=True)
-confined = pytest.mark.skipif(not CONFINEMENT, reason=f"no confinement here: {CONFINEMENT.reason}")
-supervised = pytest.mark.skipif(not CONFINEMENT.can_block_network, reason="no supervisor here")
+NO_SANDBOX = Sandbox("none", "it was taken away")
+LEVELS: list[Level] = ["bubblewrap", "landlock"] if SANDBOX.level == "bubblewrap" else [SANDBOX.level]
+sandboxed = pytest.mark.skipif(not SANDBOX, reason=f"no sandbox here: {SANDBOX.reason}")
 
 # Starts at most 100 processes, one by one, each in a session of its own. None of them starts another one.
 MANY_PROCESSES = """
@@ -66,7 +66,7 @@ def find_processes(marker: str) -> list[int]:
 def wait_until_gone(marker: str) -> None:
     """Wait for the end of the processes with this marker, long before they would end by themselves.
 
-    The supervisor, which has it in its command line, ends a moment after the run.
+    The process of the sandbox, which has it in its command line, ends a moment after the run.
     """
     for pid in find_processes(marker):
         try:
@@ -83,15 +83,15 @@ def wait_until_gone(marker: str) -> None:
 
 
 def test_a_run_returns_what_it_printed_and_how_it_ended(tmp_path: Path) -> None:
-    """Both streams in order, the exit code, time and memory, and how far it was confined."""
+    """Both streams in order, the exit code, the time, and its sandbox."""
     run = call(open_skill(tmp_path), "execute_command", command="echo one; echo two >&2; echo three; pwd")
     assert run["output"] == f"one\ntwo\nthree\n{tmp_path}\n"
     assert run["succeeded"]
     assert run["exit_code"] == 0
     assert run["failure"] is None
     assert run["seconds"] >= 0
-    assert run["peak_memory_mb"] > 0
-    assert run["sandbox"] == CONFINEMENT.level
+    assert run["sandbox"] == SANDBOX.level
+    assert run["notices"] == []
     assert json.loads(json.dumps(run)) == run
 
 
@@ -124,9 +124,10 @@ def test_the_environment_has_nothing_of_the_user(monkeypatch: pytest.MonkeyPatch
     base = os.path.dirname(call(skill, "describe_sandbox")["folder"])
     assert environment["HOME"].startswith(base)
     assert environment["TMPDIR"].startswith(base)
+    assert environment["XDG_CACHE_HOME"].startswith(base)
     assert set(environment) <= {
         "HOME", "LANG", "LC_CTYPE", "NO_COLOR", "PATH", "PWD", "PYTHONDONTWRITEBYTECODE", "PYTHONFAULTHANDLER",
-        "PYTHONUNBUFFERED", "TERM", "TMPDIR",
+        "PYTHONUNBUFFERED", "SKILLSHELF_PYTHON", "TERM", "TMPDIR", "XDG_CACHE_HOME",
     }  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def test_a_run_that_is_cancelled_is_ended(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_all_processes_counts() -> None:
-    """Each of them alone would be within the limit."""
+    """Each of them alone would be within the limit. The result says how much it was."""
     code = """
 import subprocess, sys
 hold = "x = bytearray(b'x') * (60 * 2**20); print('filled', flush=True); import time; time.sleep(60)"
@@ -242,6 +243,7 @@ for holder in holders:
 """
     run = call(open_skill(limits=Limits(memory_mb=128)), "execute_python", code=code)
     assert run["failure"]["kind"] == "memory-limit"
+    assert run["peak_memory_mb"] > 128
 
 
 def test_endless_output_is_bounded_and_can_be_read_in_pieces() -> None:
@@ -273,7 +275,7 @@ def test_output_that_is_not_text_is_shown_as_far_as_it_is() -> None:
 # -- the sandbox ------------------------------------------------------------------------------------------------------
 
 
-@confined
+@sandboxed
 def test_a_run_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     """The explanation says where it can."""
     inside = tmp_path / "inside"
@@ -285,14 +287,14 @@ def test_a_run_cannot_write_outside_its_folder(tmp_path: Path) -> None:
     assert not outside.exists()
 
 
-@confined
-@pytest.mark.parametrize("level", dict.fromkeys([CONFINEMENT.level, "landlock"]))
-def test_a_run_cannot_lead_the_next_one_elsewhere(tmp_path: Path, level: str) -> None:
+@sandboxed
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_run_cannot_lead_the_next_one_elsewhere(tmp_path: Path, level: Level) -> None:
     """It cannot put links in the place of the folders in which the next run works, and its program is written."""
-    sandbox = Sandbox(level, "", (), (), network=True)
-    skill = open_skill(sandbox=sandbox)
+    skill = open_skill(sandbox=Sandbox(level))
     swap = (
-        f"cd .. && for part in work home tmp python reports; do mv $part old-$part; ln -s {tmp_path} $part; done; true"
+        f"cd .. && for part in work home scratch scratch/files python; "
+        f"do mv $part old-$part; ln -s {tmp_path} $part; done; mv $PWD $PWD-old; ln -s {tmp_path} $PWD; true"
     )
     call(skill, "execute_command", command=swap)
     call(skill, "execute_command", command="echo x > escaped; echo x > ~/escaped; echo x > $TMPDIR/escaped")
@@ -300,7 +302,7 @@ def test_a_run_cannot_lead_the_next_one_elsewhere(tmp_path: Path, level: str) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@supervised
+@sandboxed
 @pytest.mark.parametrize("network", [False, True])
 def test_the_network_is_closed_unless_allowed(network: bool) -> None:
     """Also to services on this machine."""
@@ -324,36 +326,36 @@ def test_nothing_runs_without_a_sandbox_unless_the_user_allows_it(tmp_path: Path
     assert (run["output"], run["sandbox"], run["has_network"]) == ("ran\n", "none", True)
 
 
-@supervised
-def test_a_run_that_kills_its_guard_ends_with_it() -> None:
-    """Nothing is left of it."""
+@sandboxed
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_run_cannot_outlive_what_guards_it(level: Level) -> None:
+    """If it can kill the process of its sandbox at all, nothing is left of it."""
     marker = make_marker()
-    run = call(open_skill(), "execute_command", command=f"setsid sleep {marker} & kill -KILL $PPID; sleep {marker}")
-    assert run["failure"]["kind"] == "killed"
+    skill = open_skill(sandbox=Sandbox(level))
+    run = call(skill, "execute_command", command=f"setsid sleep {marker} & kill -KILL $PPID; exit 3")
+    assert not run["succeeded"]
     wait_until_gone(marker)
 
 
-def test_a_sandbox_that_cannot_be_set_up_is_an_error(tmp_path: Path) -> None:
+@sandboxed
+def test_a_sandbox_that_cannot_be_set_up_is_an_error() -> None:
     """The command does not run."""
-    broken = Sandbox("bubblewrap", "", (), (), network=False, bubblewrap="/bin/false")
+    skill = open_skill()
+    folder = Path(call(skill, "describe_sandbox")["folder"])
+    (folder.parent / "home").rmdir()
     with pytest.raises(SkillError, match="Nothing was run: the sandbox could not be set up"):
-        call(open_skill(tmp_path, sandbox=broken), "execute_command", command="touch evil")
-    assert os.listdir(tmp_path) == []
+        call(skill, "execute_command", command="touch evil")
+    assert os.listdir(folder) == []
 
 
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
-def test_bubblewrap_confines_where_nothing_else_can(tmp_path: Path) -> None:
+@sandboxed
+@pytest.mark.parametrize("level", LEVELS)
+def test_each_level_confines_a_run(tmp_path: Path, level: Level) -> None:
     """Writes, network and processes."""
-    sandbox = find_sandbox(
-        network=False, bubblewrap=shutil.which("bwrap") or "", confinement=Confinement("none", "no Landlock")
-    )
-    if not sandbox:
-        pytest.skip("bubblewrap cannot make namespaces here")
-    assert sandbox.level == "bubblewrap"
     marker = make_marker()
     inside = tmp_path / "inside"
     inside.mkdir()
-    skill = open_skill(inside, sandbox=sandbox, allow_unsandboxed=False, limits=Limits(processes=10))
+    skill = open_skill(inside, sandbox=Sandbox(level), allow_unsandboxed=False, limits=Limits(processes=10))
     command = f"setsid sleep {marker} & echo x > here; echo x > '{tmp_path}/outside'"
     run = call(skill, "execute_command", command=command)
     assert run["failure"]["kind"] == "refused"
@@ -361,17 +363,31 @@ def test_bubblewrap_confines_where_nothing_else_can(tmp_path: Path) -> None:
     assert os.listdir(inside) == ["here"]
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         code = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))"
-        assert not call(skill, "execute_python", code=code)["succeeded"]
+        assert call(skill, "execute_python", code=code)["failure"]["kind"] == "no-network"
     run = call(skill, "execute_python", code=MANY_PROCESSES, arguments=[marker])
     assert run["failure"]["kind"] == "process-limit"
     wait_until_gone(marker)
+
+
+@pytest.mark.skipif(SANDBOX.level != "bubblewrap", reason="Landlock does not guard Git directories")
+def test_a_run_cannot_redirect_the_users_git(tmp_path: Path) -> None:
+    """The result names the file that was removed after it."""
+    for name in ("objects", "refs"):
+        (tmp_path / ".git" / name).mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    command = "echo ../evil > .git/commondir; echo evil > .git/config; echo evil > .git/hooks/pre-commit"
+    run = call(open_skill(tmp_path), "execute_command", command=command)
+    assert "removed" in run["notices"][0]
+    assert not (tmp_path / ".git" / "commondir").exists()
+    assert (tmp_path / ".git" / "config").read_text() == ""
+    assert os.listdir(tmp_path / ".git" / "hooks") == []
 
 
 def test_the_sandbox_is_described(tmp_path: Path) -> None:
     """With the folder, what is kept back and what stays open, and the limits."""
     described = call(open_skill(tmp_path, limits=Limits(processes=5)), "describe_sandbox")
     assert described["folder"] == str(tmp_path)
-    assert described["level"] == CONFINEMENT.level
+    assert described["level"] == SANDBOX.level
     assert described["stays_open"]
     assert described["processes"] == 5
 
@@ -405,7 +421,7 @@ def test_every_run_asks_when_it_is_attached_by_name(tmp_path: Path) -> None:
         tool.call({"command": "touch evil"})
 
 
-@supervised
+@sandboxed
 def test_the_network_is_opened_by_a_word_in_the_setting(tmp_path: Path) -> None:
     """In any order with the other one."""
     for setting, has_network in (
@@ -432,6 +448,7 @@ def test_a_folder_that_cannot_be_worked_in_is_refused(folder: str, message: str)
     ("arguments", "message"),
     [
         ({"command": "a\0b"}, "null character"),
+        ({"command": "echo \ud800"}, "half of another one"),
         ({"command": "true", "seconds": 0}, "not a number of seconds"),
         ({"command": "true", "seconds": float("nan")}, "not a number of seconds"),
     ],
@@ -468,45 +485,68 @@ def test_it_needs_none_of_the_libraries_of_the_agent() -> None:
 # -- the runner -------------------------------------------------------------------------------------------------------
 
 
-def run_runner(*arguments: str) -> tuple[int, dict[str, Any]]:
+def run_runner(*arguments: str) -> tuple[int, str, dict[str, Any]]:
     done = subprocess.run([sys.executable, str(RUNNER), *arguments], capture_output=True, text=True)
-    return done.returncode, json.loads(done.stderr.splitlines()[-1])
+    return done.returncode, done.stdout, json.loads(done.stderr.splitlines()[-1])
 
 
-def test_the_runner_works_by_itself() -> None:
+def test_the_runner_works_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the reference says: a line of JSON, and the program's exit code."""
-    code, report = run_runner("--", "sh", "-c", "exit 3")
-    assert code == 3
+    monkeypatch.chdir(tmp_path)
+    code, output, report = run_runner("--", "sh", "-c", "echo one; echo two >&2; exit 3")
+    assert (code, output) == (3, "one\ntwo\n")
     assert report["exit_code"] == 3
-    assert set(report) == {"exit_code", "signal", "limit", "seconds", "peak_memory_mb", "most_processes"}
+    assert report["sandbox"] == SANDBOX.level
+    assert set(report) == {"exit_code", "signal", "limit", "seconds", "peak_memory_mb", "sandbox"}
 
-    code, report = run_runner("--seconds=0.2", "--", "sleep", "60")
-    assert code == 128 + 6
-    assert (report["exit_code"], report["signal"], report["limit"]) == (None, 6, "seconds")
+    code, _, report = run_runner("--", "sh", "-c", "kill -ABRT $$")
+    assert code == report["exit_code"] == 128 + 6
+    assert report["signal"] == 6
 
-    code, report = run_runner("--processes=3", "--", sys.executable, "-c", MANY_PROCESSES, make_marker())
-    assert (code, report["limit"]) == (128 + 9, "processes")
+    code, _, report = run_runner("--seconds=0.2", "--", "sleep", "60")
+    assert (code, report["exit_code"], report["limit"]) == (124, None, "seconds")
+
+    code, _, report = run_runner("--processes=3", "--", sys.executable, "-c", MANY_PROCESSES, make_marker())
+    assert (code, report["limit"]) == (124, "processes")
 
     assert run_runner("--", "no-such-program")[0] == 127
     assert run_runner("--", "/")[0] == 126
 
 
-def test_the_kernel_limits_the_processes_of_an_ordinary_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_runner_works_in_a_run(tmp_path: Path, level: Level) -> None:
+    """A model puts it into the folder, and calls it in a loop. It has the sandbox that can be had inside of another."""
+    (tmp_path / "sandbox_runner.py").write_text(RUNNER.read_text())
+    program = "import os, pathlib; [pathlib.Path(os.path.expanduser(f'{p}/x')).touch() for p in ('.', '~', '$TMPDIR')]"
+    program = program.replace("'$TMPDIR'", "os.environ['TMPDIR']")
+    (tmp_path / "program.py").write_text(program)
+    command = (
+        'for i in 1 2; do "$SKILLSHELF_PYTHON" sandbox_runner.py --seconds=60 --processes=5 -- '
+        '"$SKILLSHELF_PYTHON" program.py || exit; done'
+    )
+    run = call(open_skill(tmp_path, sandbox=Sandbox(level)), "execute_command", command=command)
+    assert run["exit_code"] == 0, run["output"]
+    assert [json.loads(line)["exit_code"] for line in run["output"].splitlines()] == [0, 0]
+    assert (tmp_path / "x").exists()
+
+
+def test_the_kernel_limits_the_processes_of_an_ordinary_user() -> None:
     """For root it does not."""
-    python = sys.executable
     words: list[str] = []
     if os.geteuid() == 0:
-        python = "/usr/bin/python3"
-        words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        if not shutil.which("setpriv") or not os.path.exists(python):
-            pytest.skip("no way to become an ordinary user, or no Python for one")
-    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NPROC)[0])"
-    done = subprocess.run(
-        [*words, python, "-", "--processes=7", "--", python, "-c", program],
-        input=RUNNER.read_text(),
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd="/",
-    )
-    assert 70 <= int(done.stdout) < 100_000
+        if not shutil.which("setpriv"):
+            pytest.skip("no way to become an ordinary user")
+        # It may read this Python, wherever root has it.
+        identity = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+        words = ["setpriv", *identity, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        os.chmod(folder, 0o777)
+        done = subprocess.run(
+            [*words, sys.executable, str(RUNNER), "--processes=7", "--", "grep", "Max processes", "/proc/self/limits"],
+            env={"PATH": os.environ["PATH"], "TMPDIR": folder},
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=folder,
+        )
+    assert 70 <= int(done.stdout.split()[2]) < 100_000

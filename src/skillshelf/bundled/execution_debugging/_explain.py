@@ -5,7 +5,8 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillshelf.bundled.execution_debugging._results import Ending, Failure, Limits
+from skillshelf.bundled.execution_debugging._results import Failure, Limits
+from skillshelf.sandbox import ProgramResult
 
 _CODES = "error_codes.md"
 _DEBUGGING = "debugging.md"
@@ -28,7 +29,7 @@ _MISSING_COMMAND = re.compile(r"^(?:[^:\n]*: (?:line )?(?:\d+: )?)?(?P<name>[^:\
 _SHELL_SYNTAX = re.compile(r"^[^\n]*(?:[Ss]yntax error|unexpected EOF|[Uu]nterminated)[^\n]*$", re.M)
 _NO_NETWORK = re.compile(
     r"Could not resolve host|Temporary failure in name resolution|Name or service not known|Network is unreachable|"
-    r"Failed to establish a new connection|getaddrinfo|Couldn't connect to server"
+    r"Failed to establish a new connection|getaddrinfo|Couldn't connect to server|Connection refused|ECONNREFUSED"
 )
 _SOCKET = re.compile(r"socket", re.I)
 _REFUSED = re.compile(r"Permission denied|Read-only file system|Operation not permitted|EACCES|EROFS|EPERM")
@@ -43,7 +44,7 @@ _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 class _Evidence:
     """What is known about a run that failed."""
 
-    ending: Ending
+    result: ProgramResult
     limits: Limits
     tail: str
     """The end of its output."""
@@ -54,34 +55,35 @@ class _Evidence:
 
     @property
     def signal(self) -> int | None:
-        """The signal that ended the program, or the one that a shell reports as its exit code."""
-        if self.ending.signal is not None:
-            return self.ending.signal
-        code = self.ending.exit_code or 0
-        is_signal = code > _SHELL_SIGNAL_BASE and code - _SHELL_SIGNAL_BASE in signal.valid_signals()
-        return code - _SHELL_SIGNAL_BASE if is_signal else None
+        return find_signal(self.result.exit_code)
 
 
 def explain_failure(
-    ending: Ending, output: str, limits: Limits, *, seconds: float, has_network: bool, is_confined: bool
+    result: ProgramResult, limits: Limits, *, seconds: float, has_network: bool, is_confined: bool
 ) -> Failure | None:
     """Return why a run failed, or None if it did not.
 
     The surest evidence comes first: the limit that ended it, the text of an error, then its exit code.
     """
-    if ending.exit_code == 0 and ending.limit is None:
+    if result.exit_code == 0:
         return None
-    evidence = _Evidence(ending, limits, output[-_TAIL:], has_network, is_confined, seconds)
+    evidence = _Evidence(result, limits, result.stdout[-_TAIL:], has_network, is_confined, seconds)
     for explain in _EXPLANATIONS:
         failure = explain(evidence)
         if failure is not None:
             return failure
     return _failure(
         "exit-code",
-        f"The program ended with exit code {ending.exit_code} and printed nothing that is known here. Read its "
+        f"The program ended with exit code {result.exit_code} and printed nothing that is known here. Read its "
         f"last lines, and what its own documentation says about the code.",
         _CODES,
     )
+
+
+def find_signal(exit_code: int | None) -> int | None:
+    """Return the signal that ended a program, which a shell and a sandbox report as its exit code."""
+    number = (exit_code or 0) - _SHELL_SIGNAL_BASE
+    return number if number in signal.valid_signals() else None
 
 
 def name_signal(number: int) -> str:
@@ -98,7 +100,7 @@ def _failure(kind: str, explanation: str, reference: str) -> Failure:
 
 def _explain_limit(evidence: _Evidence) -> Failure | None:
     limits = evidence.limits
-    match evidence.ending.limit:
+    match evidence.result.limit:
         case "seconds":
             return _failure(
                 "time-limit",
@@ -128,8 +130,6 @@ def _explain_limit(evidence: _Evidence) -> Failure | None:
                 f"read parts of it, or print less.",
                 _DEBUGGING,
             )
-        case "interrupted":
-            return _failure("interrupted", "It was interrupted from outside. Nothing is known about a fault.", _CODES)
         case None:
             return None
 
@@ -164,15 +164,16 @@ def _explain_network(evidence: _Evidence) -> Failure | None:
         return None
     return _failure(
         "no-network",
-        "It tried to use the network, which runs here do not have. Work with what is installed and with files in the "
-        "folder. If it cannot do without, tell the user, who can attach the skill with `network:`.",
+        "It tried to use the network. Runs here reach only services that they started themselves. Work with what is "
+        "installed and with files in the folder. If it cannot do without, tell the user, who can attach the skill with "
+        "`network:`.",
         _CODES,
     )
 
 
 def _explain_refusal(evidence: _Evidence) -> Failure | None:
     found = _REFUSED.search(evidence.tail)
-    if found is None or not evidence.is_confined or evidence.ending.exit_code == _NOT_EXECUTABLE:
+    if found is None or not evidence.is_confined or evidence.result.exit_code == _NOT_EXECUTABLE:
         return None
     return _failure(
         "refused",
@@ -249,7 +250,7 @@ def _explain_signal(evidence: _Evidence) -> Failure | None:
 
 
 def _explain_not_found(evidence: _Evidence) -> Failure | None:
-    if evidence.ending.exit_code != _NOT_FOUND:
+    if evidence.result.exit_code != _NOT_FOUND:
         return None
     found = _MISSING_COMMAND.search(evidence.tail)
     which = f"There is no program {found['name'].strip()!r} here" if found else "A program does not exist here"
@@ -261,7 +262,7 @@ def _explain_not_found(evidence: _Evidence) -> Failure | None:
 
 
 def _explain_not_executable(evidence: _Evidence) -> Failure | None:
-    if evidence.ending.exit_code != _NOT_EXECUTABLE:
+    if evidence.result.exit_code != _NOT_EXECUTABLE:
         return None
     return _failure(
         "not-executable",
@@ -273,7 +274,7 @@ def _explain_not_executable(evidence: _Evidence) -> Failure | None:
 
 def _explain_shell_syntax(evidence: _Evidence) -> Failure | None:
     found = _SHELL_SYNTAX.search(evidence.tail)
-    if evidence.ending.exit_code != 2 or found is None:
+    if evidence.result.exit_code != 2 or found is None:
         return None
     return _failure(
         "syntax-error",

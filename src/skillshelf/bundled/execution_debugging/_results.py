@@ -1,8 +1,6 @@
-"""What a run may take, returns and raises."""
+"""What a run may take, and what it returns."""
 
-from typing import Literal, NamedTuple, TypedDict
-
-Limit = Literal["seconds", "memory", "processes", "output", "interrupted"]
+from typing import NamedTuple, TypedDict
 
 
 # Not a dataclass, which takes half of the millisecond that attaching a skill may take.
@@ -21,19 +19,6 @@ class Limits(NamedTuple):
     """The size of one file."""
 
 
-class Ending(NamedTuple):
-    """How a run ended."""
-
-    exit_code: int | None
-    """None if a signal or a limit ended it."""
-    signal: int | None
-    limit: Limit | None
-    """The limit that ended it."""
-    seconds: float
-    peak_memory_mb: float | None
-    """None if it was not measured to its end."""
-
-
 class Failure(TypedDict):
     """Why a run failed, as far as its end and its output tell."""
 
@@ -49,10 +34,12 @@ class RunResult(TypedDict):
     run_id: str
     succeeded: bool
     exit_code: int | None
+    """128 and more for a signal; None if a limit ended it."""
     signal: str
     """The name of the signal that ended it; empty if none did."""
     seconds: float
     peak_memory_mb: float | None
+    """Of all its processes together; None if it ended before they were measured."""
     output: str
     """Both streams, in order; the middle is left out if there is much."""
     output_characters: int
@@ -60,8 +47,10 @@ class RunResult(TypedDict):
     """False if `read_output` has more than `output`."""
     failure: Failure | None
     sandbox: str
-    """The level of its confinement, or `none`."""
+    """The level of its sandbox: `bubblewrap`, `landlock`, `sandbox-exec` or `none`."""
     has_network: bool
+    notices: list[str]
+    """What was found after it: a file removed from a Git directory, a rebase in progress."""
 
 
 class OutputPiece(TypedDict):

@@ -8,8 +8,8 @@ from skillshelf.skill import BaseSkill, tool
 from skillshelf.text import truncate_middle
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.execution_debugging._sandbox import Sandbox
     from skillshelf.bundled.execution_debugging._workbench import FinishedRun, Workbench
+    from skillshelf.sandbox import Sandbox
 
 __all__ = ["ExecutionDebuggingSkill", "Limits"]
 
@@ -112,7 +112,7 @@ class ExecutionDebuggingSkill(BaseSkill):
             run_id: As the run returned it.
             offset: Where to start, in characters; negative to count from the end.
         """
-        output = self._workbench.get_run(run_id).output
+        output = self._workbench.get_run(run_id).result.stdout
         start = max(0, len(output) + offset) if offset < 0 else offset
         end = start + _SHOWN_CHARACTERS
         return OutputPiece(
@@ -165,31 +165,29 @@ class ExecutionDebuggingSkill(BaseSkill):
         return min(seconds, self._limits.seconds)
 
     def _describe(self, run: "FinishedRun", seconds: float) -> RunResult:
-        from skillshelf.bundled.execution_debugging._explain import explain_failure, name_signal
+        from skillshelf.bundled.execution_debugging._explain import explain_failure, find_signal, name_signal
 
         sandbox = self._workbench.find_sandbox()
-        ending = run.ending
+        result = run.result
+        output = result.stdout
+        signal = find_signal(result.exit_code)
         rest = f": read_output, offset {_SHOWN_CHARACTERS // 2}"
         return RunResult(
             run_id=run.id,
-            succeeded=ending.exit_code == 0 and ending.limit is None,
-            exit_code=ending.exit_code,
-            signal="" if ending.signal is None else name_signal(ending.signal),
-            seconds=round(ending.seconds, 3),
-            peak_memory_mb=ending.peak_memory_mb,
-            output=truncate_middle(run.output, _SHOWN_CHARACTERS, rest),
-            output_characters=len(run.output),
-            is_whole=len(run.output) <= _SHOWN_CHARACTERS,
+            succeeded=result.exit_code == 0,
+            exit_code=result.exit_code,
+            signal="" if signal is None else name_signal(signal),
+            seconds=round(result.seconds, 3),
+            peak_memory_mb=round(result.peak_memory_mb, 1) or None,
+            output=truncate_middle(output, _SHOWN_CHARACTERS, rest),
+            output_characters=len(output),
+            is_whole=len(output) <= _SHOWN_CHARACTERS,
             failure=explain_failure(
-                ending,
-                run.output,
-                self._limits,
-                seconds=seconds,
-                has_network=sandbox.network,
-                is_confined=bool(sandbox),
+                result, self._limits, seconds=seconds, has_network=sandbox.network, is_confined=bool(sandbox)
             ),
             sandbox=sandbox.level,
             has_network=sandbox.network,
+            notices=list(result.notices),
         )
 
 
