@@ -98,6 +98,31 @@ def test_the_model_and_the_presence_of_its_key(
     assert run("doctor")[0] == (1 if status == "problem" else 0)
 
 
+def announce(site: Path, distribution: str, entry_points: str = "") -> None:
+    """Put a distribution with these entry points into a folder."""
+    info = site / f"{distribution}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "entry_points.txt").write_text(entry_points)
+
+
+def test_it_works_without_the_agent(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It says nothing about models then."""
+    announce(tmp_path / "site", "skillshelf")  # which shadows the real one
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert remarks(run, "model") == []
+    assert run("doctor")[0] == 0
+    assert "Model:" not in run()[1]
+
+
+def test_a_package_whose_remarks_fail_is_a_problem(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    announce(tmp_path / "site", "shop", "[skillshelf.doctor]\nshop = shop_that_is_gone:examine\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    [(status, message)] = remarks(run, "packages")
+    assert status == "problem"
+    assert message.startswith("shop_that_is_gone:examine failed: ModuleNotFoundError")
+    assert remarks(run, "model")
+
+
 def test_broken_settings_are_a_problem_and_the_rest_is_still_examined(run: Run, settings: Path) -> None:
     settings.write_text("budgt = 900\n")
     [_, (status, message)] = remarks(run, "settings")

@@ -18,7 +18,7 @@ LAYERS = [
     {"_import_path", "_version", "_lazy", "bounded_yaml", "errors", "hidden", "locks", "processes", "text", "threads"},
     {"descriptor", "tokens", "schema", "files", "net", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
-    {"choices", "sources", "settings", "watch"},
+    {"_entry_points", "choices", "sources", "settings", "watch"},
     {"workspace", "sandbox", "trust"},
     {"_chosen", "turn", "discovery", "explain", "loop", "routing", "shelf", "toolbox"},
     {"lint", "demo", "slash", "rendering", "streams", "tables", "workspace_skills"},

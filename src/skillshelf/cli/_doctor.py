@@ -18,7 +18,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf.agent import ModelPreview, preview_model
+from skillshelf._entry_points import EntryPoint, find_entry_points
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
@@ -42,6 +42,8 @@ EXAMPLES = """
   skillshelf doctor --json              for another program; exit code 1 if something is broken
 """
 Status = Literal["ok", "note", "problem"]
+ENTRY_POINTS = "skillshelf.doctor"
+"""The group of entry points of other packages: functions that take the settings and yield remarks."""
 _STYLES: dict[Status, str] = {"ok": "green", "note": "cyan", "problem": "red"}
 _MAX_GROUPS = 6
 _MAX_CHOICES = 10
@@ -74,6 +76,8 @@ class Remark:
     status: Status
     message: str
     fix: str = ""
+    value: str = ""
+    """What the remark is about, for a program: the name of the model, for instance."""
 
 
 def add_arguments(parser: Parser) -> None:
@@ -154,7 +158,7 @@ def _examine_settings() -> Iterator[Remark]:
         if chosen.origin != "default":
             yield Remark(area, "ok", f"{name} = {_show_value(name, chosen.value)}, from {chosen.origin}")
     yield from _examine_choices()
-    yield _describe_model(preview_model(settings), settings)
+    yield from _examine_packages(settings)
 
 
 def _examine_choices() -> Iterator[Remark]:
@@ -173,13 +177,13 @@ def _examine_choices() -> Iterator[Remark]:
 
 def _show_value(name: str, value: object) -> str:
     if name == "base_url":
-        return _without_secrets(str(value))
+        return without_secrets(str(value))
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return str(value)
 
 
-def _without_secrets(url: str) -> str:
+def without_secrets(url: str) -> str:
     """Return an address without the user, the password and the query, each of which may hold a key."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -190,34 +194,18 @@ def _without_secrets(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _describe_model(model: ModelPreview, settings: Settings) -> Remark:
-    area = "model"
-    variables = " or ".join(model.key_variables)
-    if model.alternatives:
-        return Remark(
-            area,
-            "note",
-            "none is chosen, and the keys of several providers are set",
-            f"Pass --model, or put it into the settings: {', '.join(model.alternatives)}",
-        )
-    if not model.name and settings.base_url:
-        return Remark(area, "problem", "there is a base_url but no model", "Set model to the server's name for it.")
-    if not model.name:
-        return Remark(
-            area,
-            "note",
-            "none is chosen; only chat and eval need one",
-            "Set a provider's key, such as ANTHROPIC_API_KEY, or see `skillshelf chat`.",
-        )
-    if model.is_default:
-        return Remark(area, "ok", f"{model.name}, because {variables} is set")
-    if not model.has_key:
-        return Remark(area, "problem", f"{model.name} needs a key, and there is none", f"Set {variables}.")
-    if model.key_variables:
-        return Remark(area, "ok", f"{model.name}; {variables} is set")
-    if settings.base_url:
-        return Remark(area, "ok", f"{model.name} at {_without_secrets(settings.base_url)}")
-    return Remark(area, "ok", model.name)
+def _examine_packages(settings: Settings) -> Iterator[Remark]:
+    """Yield the remarks of other packages, such as the agent's on its model."""
+    for point in find_entry_points(ENTRY_POINTS):
+        yield from _ask_package(point, settings)
+
+
+def _ask_package(point: EntryPoint, settings: Settings) -> Iterator[Remark]:
+    try:
+        yield from point.load()(settings)
+    except Exception as error:  # it may be what is broken
+        message = f"{point.value} failed: {type(error).__name__}: {error}"
+        yield Remark("packages", "problem", message, "Update the package that has it, or uninstall it.")
 
 
 def _examine_workspace(args: argparse.Namespace, workspace: Workspace) -> Iterator[Remark]:
@@ -424,9 +412,10 @@ def run_short(args: argparse.Namespace, out: Output) -> int:
     groups = _group_skills(shelf)
     problems = find_problems(shelf)
     pending = _find_pending(args)
-    settings = load_settings({})
-    model = preview_model(settings)
-    steps = _choose_next_steps(groups, problems, pending, model, args.workspace)
+    remarks = list(_examine_packages(load_settings({})))
+    model = next((remark for remark in remarks if remark.area == "model"), None)
+    can_chat = model is not None and model.status == "ok"
+    steps = _choose_next_steps(groups, problems, pending, can_chat, args.workspace)
     if args.json:
         out.print_json(
             {
@@ -435,7 +424,7 @@ def run_short(args: argparse.Namespace, out: Output) -> int:
                 "groups": [asdict(group) for group in groups],
                 "problem_count": problems.files if problems else 0,
                 "pending_count": len(pending),
-                "model": model.name if model.name and model.has_key else None,
+                "model": model.value if model and can_chat else None,
                 "next": [asdict(step) for step in steps],
             }
         )
@@ -446,7 +435,8 @@ def run_short(args: argparse.Namespace, out: Output) -> int:
         out.print("No skills of yours here yet.")
     for remark in (*_describe_groups(groups), *_describe_problems(problems), *_describe_pending(pending)):
         out.print_styled(remark.message, "" if remark.status == "ok" else "yellow")
-    out.print(f"Model: {clean_line(_describe_model(model, settings).message)}")
+    if model:
+        out.print(f"Model: {clean_line(model.message)}")
     out.print()
     width = max(len(step.command) for step in steps)
     for step in steps:
@@ -458,12 +448,11 @@ def _choose_next_steps(
     groups: Sequence[SkillGroup],
     problems: Problems | None,
     pending: Sequence[Pending],
-    model: ModelPreview,
+    can_chat: bool,
     workspace: str | None,
 ) -> list[NextStep]:
     """Return three commands, the most useful first, for the workspace that was given with -C."""
     option = f" -C {shlex.quote(workspace)}" if workspace is not None else ""
-    can_chat = bool(model.name) and model.has_key
     if all(group.source == BUNDLED for group in groups):
         last = NextStep(f"skillshelf doctor{option}", "see how skillshelf is set up")
         if can_chat:
