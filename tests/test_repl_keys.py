@@ -1,5 +1,6 @@
 """Test keys at the prompt, during questions and answers, and keys and signals that end a chat."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -18,7 +19,9 @@ from terminals import PAGER
 from skillshelf.repl._keyboard import keys_to_text
 
 Write = Callable[..., Path]
-SLEEP = tool("run_command", command="echo $$ > pid; exec sleep 60")
+HOLD = 'import fcntl, time; f = open("held", "w"); fcntl.flock(f, fcntl.LOCK_EX); time.sleep(60)'
+SLEEP = tool("run_command", command=f"exec python3 -c '{HOLD}'")
+"""A command that holds a lock while it runs. Its process number means nothing outside its sandbox."""
 UNTIL_TYPED = tool("run_command", command="until [ -e typed ]; do sleep 0.05; done")
 """A command that runs until the test has created the file `typed`."""
 
@@ -133,7 +136,7 @@ def test_stopping_a_turn_gives_the_queued_lines_back(tmp_path: Path, key: str) -
     chat.see("›")
     chat.send("go\r")
     chat.see("Esc stops")
-    command = wait_for_pid(tmp_path)
+    wait_for_start(tmp_path)
     chat.send("first\rsecond\rhalf")
     chat.see("queued: second\n› half")
     chat.send(key)
@@ -141,7 +144,7 @@ def test_stopping_a_turn_gives_the_queued_lines_back(tmp_path: Path, key: str) -
     shown = chat.see_no("Esc stops")
     assert "› first\n  second\n  half" in shown
     assert "queued:" not in shown
-    assert wait_for_end(command)
+    assert wait_for_end(tmp_path)
     chat.send("\r")
     chat.see("Hello.")
     chat.see_idle()
@@ -223,22 +226,31 @@ def test_ctrl_c_at_a_question_stops_the_turn_and_other_keys_mean_no(tmp_path: Pa
     assert not (tmp_path / "made").exists()
 
 
-def wait_for_end(pid: int) -> bool:
+def wait_for_start(folder: Path) -> None:
+    """Wait until the command holds its lock."""
     for _ in range(1200):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
+        if (folder / "held").exists() and not _can_lock(folder / "held"):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the command did not start")
+
+
+def wait_for_end(folder: Path) -> bool:
+    """Return whether the command let its lock go within a minute."""
+    for _ in range(1200):
+        if _can_lock(folder / "held"):
             return True
         time.sleep(0.05)
     return False
 
 
-def wait_for_pid(folder: Path) -> int:
-    for _ in range(1200):
-        if (folder / "pid").exists() and (text := (folder / "pid").read_text()).strip():
-            return int(text)
-        time.sleep(0.05)
-    raise AssertionError("the command did not start")
+def _can_lock(path: Path) -> bool:
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -248,14 +260,14 @@ def test_closing_the_window_or_a_signal_ends_a_turn(tmp_path: Path, closed: bool
     chat.expect("›")
     chat.send("a remarkable question\r")
     chat.expect("run_command")
-    command = wait_for_pid(tmp_path)
+    wait_for_start(tmp_path)
     if closed:
         assert chat.hang_up() == 129
     else:
         os.kill(chat.pid, signal.SIGTERM)
         chat.expect("the conversation so far is kept")
         assert chat.end() == 143
-    assert wait_for_end(command)
+    assert wait_for_end(tmp_path)
     [saved] = Path.home().rglob("sessions/*/*.jsonl")
     assert "a remarkable question" in saved.read_text()
 

@@ -15,9 +15,8 @@ from script_kit import Giver, run_call, run_script, write_skill
 
 from skillshelf.agent import Answer, Approval
 from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.scripts import CleanPath
 from skillshelf.agent.testing import call
-from skillshelf.sandbox import Program, ProgramLimits, find_sandbox, run_program
+from skillshelf.sandbox import CleanPath, Program, ProgramLimits, find_sandbox, run_program
 from skillshelf.skillmd import find_declared_variables
 from skillshelf.trust import Trust
 

@@ -13,7 +13,6 @@ from skillshelf.settings import MODES, Settings, load_settings
 if TYPE_CHECKING:
     from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf.agent._commands import run_sandboxed
-    from skillshelf.agent._confinement import Confinement, can_confine, find_confinement, find_repositories
     from skillshelf.agent._core import AgentCore, Unused
     from skillshelf.agent._explain import explain_error, hide_keys
     from skillshelf.agent._models import (
@@ -48,7 +47,6 @@ __all__ = [
     "Attachment",
     "ChangedFile",
     "ChosenModel",
-    "Confinement",
     "Context",
     "FoundAttachments",
     "LeftFile",
@@ -65,10 +63,7 @@ __all__ = [
     "Unused",
     "VariableRequest",
     "attach_command",
-    "can_confine",
     "explain_error",
-    "find_confinement",
-    "find_repositories",
     "hide_keys",
     "load_settings",
     "preview_model",
@@ -84,7 +79,6 @@ __getattr__ = export_lazily(
     {
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_sandboxed"],
-        "_confinement": ["Confinement", "can_confine", "find_confinement", "find_repositories"],
         "_core": ["AgentCore", "Unused"],
         "_explain": ["explain_error", "hide_keys"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],

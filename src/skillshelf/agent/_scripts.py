@@ -18,7 +18,6 @@ from skillshelf.agent._own_tools import ToolForSkills
 from skillshelf.agent._policy import Approval
 from skillshelf.agent._tool_names import INSTALL_PACKAGES
 from skillshelf.agent.scripts import (
-    CleanPath,
     SkillScript,
     describe_packages,
     find_environment,
@@ -30,6 +29,7 @@ from skillshelf.agent.scripts import (
 from skillshelf.explain import describe_outdated
 from skillshelf.files import cache_home, is_at_or_inside
 from skillshelf.sandbox import (
+    CleanPath,
     GitGuard,
     Program,
     ProgramLimits,

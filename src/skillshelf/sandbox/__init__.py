@@ -11,6 +11,7 @@ from skillshelf._lazy import export_lazily
 
 # On demand: a worker imports this package, too, and needs none of it.
 if TYPE_CHECKING:
+    from skillshelf.sandbox._clean_path import CleanPath
     from skillshelf.sandbox._git import GitGuard
     from skillshelf.sandbox._program import Limit, Program, ProgramLimits, ProgramResult, SandboxError
     from skillshelf.sandbox._run import TakeOutput, run_program
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from skillshelf.sandbox._worker import Worker, WorkerError, WorkerLimits, call_worker
 
 __all__ = [
+    "CleanPath",
     "GitGuard",
     "Level",
     "Limit",
@@ -39,6 +41,7 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
+        "_clean_path": ["CleanPath"],
         "_git": ["GitGuard"],
         "_program": ["ProgramResult", "Limit", "ProgramLimits", "Program", "SandboxError"],
         "_run": ["TakeOutput", "run_program"],

@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.agent.scripts._programs import CleanPath
 from skillshelf.errors import SkillError
 from skillshelf.files import make_private_folders, replace_file
-from skillshelf.sandbox import Program, ProgramLimits, Sandbox, SandboxError, run_program
+from skillshelf.sandbox import CleanPath, Program, ProgramLimits, Sandbox, SandboxError, run_program
 
 _BLOCK_START = "# /// script"
 _BLOCK_END = "# ///"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from skillshelf.agent.scripts._dependencies import Dependencies, read_dependencies
-from skillshelf.agent.scripts._programs import CleanPath, split_shebang
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.explain import explain_to_model
 from skillshelf.files import NotPlainFile
+from skillshelf.sandbox import CleanPath
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import find_declared_variables
 from skillshelf.text import decode_text
@@ -148,7 +148,7 @@ def _list_scripts(descriptor: SkillDescriptor) -> tuple[str, ...]:
 
 def _find_kind(path: str, data: bytes) -> str | None:
     """Return the name of the program that a script is for. Only the name counts, wherever its first line finds it."""
-    words = split_shebang(data.split(b"\n", 1)[0])
+    words = _split_shebang(data.split(b"\n", 1)[0])
     if words:
         name = os.path.basename(words[0])
         name = _SHEBANG_NAMES.get(name, name)
@@ -166,3 +166,15 @@ def _find_interpreter(kind: str, programs: CleanPath, skill: str, path: str) -> 
             f"can install {_INSTALL_HINTS.get(kind, kind)}."
         )
     return found
+
+
+def _split_shebang(first_line: bytes) -> Sequence[str]:
+    """Return the words of a script's first line after `#!`, without `env` and its options; empty if it has none."""
+    if not first_line.startswith(b"#!"):
+        return ()
+    words = first_line[2:].decode("ascii", "replace").split()
+    if words and os.path.basename(words[0]) == "env":
+        words = words[1:]
+        while words and (words[0].startswith("-") or "=" in words[0]):
+            words = words[1:]
+    return words

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 
-from skillshelf.agent.scripts import CleanPath
 from skillshelf.bundled.execution_debugging._results import Limits
 from skillshelf.errors import SkillError
 from skillshelf.sandbox import (
+    CleanPath,
     GitGuard,
     Program,
     ProgramLimits,

@@ -1,16 +1,16 @@
-"""The programs that run scripts. None of them is looked up in the workspace."""
+"""The PATH of a sandboxed program: none of its folders is in the workspace."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 from skillshelf.files import is_at_or_inside
 
 _PROBE_SECONDS = 30.0
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LC_CTYPE")
-"""What a script gets of the user's environment, as commands do. The path is cleaned first."""
+"""The variables of the user that a script or a command gets beside PATH."""
 
 
 class CleanPath:
@@ -64,15 +64,3 @@ def _ask_python(program: str, path: str) -> str | None:
         return None
     python = answer.stdout.strip()
     return python if os.path.isabs(python) else None
-
-
-def split_shebang(first_line: bytes) -> Sequence[str]:
-    """Return the words of a script's first line after `#!`, without `env` and its options; empty if it has none."""
-    if not first_line.startswith(b"#!"):
-        return ()
-    words = first_line[2:].decode("ascii", "replace").split()
-    if words and os.path.basename(words[0]) == "env":
-        words = words[1:]
-        while words and (words[0].startswith("-") or "=" in words[0]):
-            words = words[1:]
-    return words
