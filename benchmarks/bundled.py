@@ -26,7 +26,7 @@ _MOST = 1e-3
 _PROGRAM = """
 import json, sys, time
 from skillshelf import BaseSkill, Shelf, tool
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 
 
 class Plain(BaseSkill):
@@ -48,7 +48,7 @@ def list_with(*skills):
 list_with()
 without = min(list_with() for _ in range(5))
 start = time.process_time()
-skills = [attach_bundled(text) for text in sys.argv[1:]]
+skills = [attach_skill(text) for text in sys.argv[1:]]
 attaching = time.process_time() - start
 first = list_with(*skills) - without
 again = min(list_with(*skills) for _ in range(5)) - without

@@ -43,7 +43,7 @@ def main() -> None:
         shutil.copytree(HERE / "workspace", workspace)
         # Shelf.open(workspace) would add the skills in your home folder; the tour should be the same for everyone.
         project = DirectorySource(workspace, "project")
-        bundled = PackageSource("skillshelf.bundled", name="bundled")
+        bundled = PackageSource("skillshelf.skill_authoring", name="bundled")
         shelf = Shelf([project, PackageSource("code_skills", name="code"), bundled])
         show_the_shelf(shelf)
         show_the_listing(shelf)

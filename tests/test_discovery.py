@@ -237,7 +237,7 @@ def test_a_written_file_is_read_again_and_nothing_else(tmp_path: Path, write: Wr
     """Only the skill of the written file is read again; all others stay in the turn's cache."""
     path = write("a", body="One.\n")
     write("ab", body="Other.\n")
-    turn = Turn(Shelf([DirectorySource(tmp_path), PackageSource("skillshelf.bundled")]))
+    turn = Turn(Shelf([DirectorySource(tmp_path), PackageSource("skillshelf.skill_authoring")]))
     names = list(turn.shelf.catalog)
     before = {name: turn.load(name) for name in names}
     path.write_text(path.read_text().replace("One.", "Two."))

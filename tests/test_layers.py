@@ -15,10 +15,10 @@ from skillshelf.files import system
 
 ROOT = Path(skillshelf.__file__).parent
 LAYERS = [
-    {"_import_path", "_version", "_lazy", "bounded_yaml", "errors", "hidden", "locks", "processes", "text", "threads"},
+    {"_import_path", "_version", "lazy", "bounded_yaml", "errors", "hidden", "locks", "processes", "text", "threads"},
     {"descriptor", "tokens", "schema", "files", "net", "templates"},
-    {"catalog", "skillmd", "results", "tools", "skill", "listing", "search", "pages"},
-    {"_entry_points", "choices", "sources", "settings", "watch"},
+    {"catalog", "skillmd", "results", "tools", "skill", "skill_authoring", "listing", "search", "pages"},
+    {"attachable", "choices", "entry_points", "sources", "settings", "watch"},
     {"workspace", "sandbox", "trust"},
     {"_chosen", "turn", "discovery", "explain", "loop", "routing", "shelf", "toolbox"},
     {"lint", "demo", "slash", "rendering", "streams", "tables", "workspace_skills"},
@@ -29,7 +29,15 @@ LAYERS = [
     {"repl"},
     {"cli", "__main__"},
 ]
-DOORS_OF_THEIR_OWN = ("adapters.", "agent.events", "agent.testing", "bundled.", "files.system", "sandbox.worker")
+DOORS_OF_THEIR_OWN = (
+    "adapters.",
+    "skill_authoring.skill",
+    "agent.events",
+    "agent.testing",
+    "bundled.",
+    "files.system",
+    "sandbox.worker",
+)
 """Public modules inside a folder: each adapter needs another framework, and the others are read as a whole."""
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -46,7 +46,7 @@ def install(folder: Path, name: str, code: str) -> Path:
     about.mkdir(parents=True)
     (folder / f"{name}.py").write_text(code)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[skillshelf.commands]\n{name} = {name}:register\n")
+    (about / "entry_points.txt").write_text(f"[skillshelf.slash_commands]\n{name} = {name}:register\n")
     return folder
 
 

@@ -267,7 +267,7 @@ def install_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf-plugin\nVersion: 1\n")
         lines = [f"{name} = {value}" for name, value in points.items()]
-        (folder / "entry_points.txt").write_text("[skillshelf.commands]\n" + "\n".join(lines))
+        (folder / "entry_points.txt").write_text("[skillshelf.slash_commands]\n" + "\n".join(lines))
         monkeypatch.syspath_prepend(str(tmp_path))
 
     return install

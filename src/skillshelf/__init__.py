@@ -19,7 +19,6 @@ from skillshelf import _import_path as _import_path
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
 from skillshelf._version import __version__ as __version__
 from skillshelf.catalog import Catalog
 from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor
@@ -40,6 +39,7 @@ from skillshelf.errors import (
     ToolFailedError,
     ToolResultError,
 )
+from skillshelf.lazy import export_lazily
 from skillshelf.shelf import Shelf
 from skillshelf.skill import BaseSkill, Tool, tool
 from skillshelf.sources import DirectorySource, MemorySource, PackageSource

@@ -461,7 +461,7 @@ def workspace_sources(
 
     if entry_points:
         sources.append(EntryPointSource(without=packages))
-    sources.append(PackageSource("skillshelf.bundled.skill_authoring", name=BUNDLED))
+    sources.append(PackageSource("skillshelf.skill_authoring", name=BUNDLED))
     return sources
 
 

@@ -18,7 +18,7 @@ from mcp import Client, StdioServerParameters, types
 from sites import Site
 
 from skillshelf import Shelf
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.testing.conformance import Call, Reply
 
 # The other faces have their shelf in another process.
@@ -43,7 +43,7 @@ def count_orders(shop: Path) -> int:
 def test_a_raw_tool_runs_only_after_a_yes(face: str, tmp_path: Path) -> None:
     """The framework asks in its own way. A no reaches the model as an answer, and the conversation goes on."""
     shop = write_shop(tmp_path)
-    shelf = Shelf.open(tmp_path, skills=[attach_bundled(f"database=write:{shop}")])
+    shelf = Shelf.open(tmp_path, skills=[attach_skill(f"database=write:{shop}")])
     calls = [
         Call("list_tables", {}),
         Call("run_query", {"sql": "SELECT name FROM customers"}),

@@ -14,7 +14,7 @@ import pytest
 
 from bundled.calling import call
 from bundled.handbook import ALL, HOLIDAYS, write_handbook
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
@@ -419,9 +419,9 @@ def test_pages_and_cypher_ask(handbook: Path, tmp_path: Path) -> None:
         "read_page": "ask",
     }
     (tmp_path / "g.lbug").touch()
-    for skill in (AgenticRagSkill(Sources()), attach_bundled(f"agentic-rag=graph={tmp_path}/g.lbug")):
+    for skill in (AgenticRagSkill(Sources()), attach_skill(f"agentic-rag=graph={tmp_path}/g.lbug")):
         assert {tool.name: tool.permission for tool in skill.tools()} == expected
-    without = {tool.name: tool.permission for tool in attach_bundled(f"agentic-rag={handbook}").tools()}
+    without = {tool.name: tool.permission for tool in attach_skill(f"agentic-rag={handbook}").tools()}
     assert without == {**expected, **dict.fromkeys(("describe_graph", "query_graph", "run_cypher"), "blocked")}
 
 
@@ -430,7 +430,7 @@ def test_several_sources_can_be_named(tmp_path: Path) -> None:
     for name in ("handbook", "notes"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.md").write_text(f"Walruses in the {name} are friendly animals with long teeth.")
-    skill = attach_bundled(f"agentic-rag={tmp_path}/handbook,docs={tmp_path}/notes")
+    skill = attach_skill(f"agentic-rag={tmp_path}/handbook,docs={tmp_path}/notes")
     found = call(skill, "gather", question="walruses of the handbook and the notes")
     assert {each["source"] for each in found["evidence"]} == {"handbook", "notes"}
 
@@ -461,7 +461,7 @@ def test_a_wrong_setting_is_explained(setting: str, message: str) -> None:
     for module in ("azure.search.documents", "neo4j", "psycopg"):
         pytest.importorskip(module, reason="not all drivers are installed")
     with pytest.raises(SettingsError, match=message) as caught:
-        attach_bundled(f"agentic-rag={setting}")
+        attach_skill(f"agentic-rag={setting}")
     assert "hunter2" not in str(caught.value)
 
 
@@ -469,7 +469,7 @@ def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatc
     """When the skill is attached, not in the middle of a conversation."""
     monkeypatch.setitem(sys.modules, "neo4j", None)
     with pytest.raises(SettingsError, match=r"neo4j is not installed: pip install 'skillshelf\[rag-neo4j\]'"):
-        attach_bundled("agentic-rag=neo4j://reader@host")
+        attach_skill("agentic-rag=neo4j://reader@host")
 
 
 def test_an_mcp_client_can_gather(handbook: Path) -> None:

@@ -11,7 +11,7 @@ from sites import Site, send
 
 from bundled.calling import call
 from bundled.handbook import ALL
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.agentic_rag import Sources
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
@@ -53,7 +53,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 
 def attach(service: Service) -> Any:
-    return attach_bundled(f"agentic-rag=azure={service.site.url('/faq')}")
+    return attach_skill(f"agentic-rag=azure={service.site.url('/faq')}")
 
 
 def test_passages_have_title_and_address(service: Service) -> None:
@@ -103,7 +103,7 @@ def test_a_refusal_names_the_reference(status: int, message: str, service: Servi
 
 def test_a_service_that_is_not_there_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """As is a missing key."""
-    skill = attach_bundled("agentic-rag=azure=http://127.0.0.1:9/faq")
+    skill = attach_skill("agentic-rag=azure=http://127.0.0.1:9/faq")
     monkeypatch.delenv("AZURE_SEARCH_KEY", raising=False)
     with pytest.raises(SkillError, match=r"there is no key.*AZURE_SEARCH_KEY.*azure_search_config\.md"):
         call(skill, "search_documents", query="refunds")

@@ -7,7 +7,7 @@ import pytest
 from bundled.bolt_server import Answer, BoltServer, node, relationship
 from bundled.calling import call
 from bundled.handbook import ALL
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.agentic_rag import Sources
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
@@ -123,7 +123,7 @@ def test_a_wrong_password_is_for_the_user(server: BoltServer) -> None:
 def test_a_server_that_is_not_there_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a closed port, the skill still answers."""
     monkeypatch.setenv("NEO4J_PASSWORD", "hunter2")
-    skill = attach_bundled("agentic-rag=bolt://reader@127.0.0.1:9")
+    skill = attach_skill("agentic-rag=bolt://reader@127.0.0.1:9")
     with pytest.raises(SkillError, match="there is no connection to Neo4j") as caught:
         call(skill, "describe_graph")
     assert "hunter2" not in str(caught.value)
@@ -156,5 +156,5 @@ def test_a_server_that_falls_silent_is_given_up(
 def test_a_password_in_the_address_is_refused() -> None:
     """Without repeating it."""
     with pytest.raises(SettingsError, match="NEO4J_PASSWORD") as caught:
-        attach_bundled("agentic-rag=neo4j://reader:hunter2@host")
+        attach_skill("agentic-rag=neo4j://reader:hunter2@host")
     assert "hunter2" not in str(caught.value)

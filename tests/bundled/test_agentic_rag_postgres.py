@@ -8,7 +8,7 @@ import pytest
 
 from bundled.calling import call
 from bundled.handbook import ALL
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.agentic_rag import Sources
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
@@ -65,7 +65,7 @@ def open_skill(server: str, table: str, **options: Any) -> AgenticRagSkill:
 
 def test_passages_are_found_by_words(server: str) -> None:
     """Endings do not matter; titles and paths are those of the row."""
-    found = call(attach_bundled(f"agentic-rag={address_of(server)}#passages"), "gather", question="Who is deploying?")
+    found = call(attach_skill(f"agentic-rag={address_of(server)}#passages"), "gather", question="Who is deploying?")
     assert found["citations"][0] == "[1] Deploying (deploying.md)"
 
 
@@ -134,7 +134,7 @@ def test_a_wrong_table_is_explained(table: str, message: str, server: str) -> No
 
 def test_a_superuser_is_refused(server: str) -> None:
     """The server keeps to reading, and such a role could do more."""
-    skill = attach_bundled(f"agentic-rag={address_of(server, 'postgres')}#passages")
+    skill = attach_skill(f"agentic-rag={address_of(server, 'postgres')}#passages")
     with pytest.raises(SkillError, match=r"is a superuser.*error_codes\.md"):
         call(skill, "search_documents", query="refunds")
 
@@ -142,7 +142,7 @@ def test_a_superuser_is_refused(server: str) -> None:
 def test_a_server_that_is_not_there_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without repeating the password."""
     monkeypatch.setenv("PGPASSWORD", "hunter2")
-    skill = attach_bundled("agentic-rag=postgresql://reader@127.0.0.1:9/shop#passages")
+    skill = attach_skill("agentic-rag=postgresql://reader@127.0.0.1:9/shop#passages")
     with pytest.raises(SkillError, match=r"There is no connection to PostgreSQL.*error_codes\.md") as caught:
         call(skill, "search_documents", query="refunds")
     assert "hunter2" not in str(caught.value)

@@ -11,7 +11,7 @@ from sites import Site, send
 
 from bundled.calling import call
 from bundled.handbook import ALL, HOLIDAYS
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.agentic_rag import Passage, Sources, WebPages
 from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
@@ -100,7 +100,7 @@ def test_a_source_that_fails_is_named_once(site: Site) -> None:
 
 def test_the_network_rules_hold(site: Site) -> None:
     """For a redirect, too: this machine and other schemes are refused."""
-    public = attach_bundled("agentic-rag")
+    public = attach_skill("agentic-rag")
     for url in (site.url("/holidays"), "file:///etc/passwd", "http://169.254.169.254/latest"):
         with pytest.raises(AddressRefusedError):
             call(public, "read_page", url=url)
@@ -111,7 +111,7 @@ def test_the_network_rules_hold(site: Site) -> None:
 
 def test_the_user_can_allow_a_host(site: Site) -> None:
     """By name, when the skill is attached."""
-    skill = attach_bundled(f"agentic-rag=web={site.url('/holidays')},host={site.host}")
+    skill = attach_skill(f"agentic-rag=web={site.url('/holidays')},host={site.host}")
     assert call(skill, "gather", question="When is the office closed?")["evidence"]
 
 

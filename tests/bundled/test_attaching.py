@@ -15,7 +15,8 @@ from chats import chat, script, tool
 from bundled.calling import call
 from bundled.shop_database import write_shop
 from skillshelf import Shelf
-from skillshelf.bundled import ATTACHABLE, AttachableSkill, SystemProgram, attach_bundled
+from skillshelf.attachable import AttachableSkill, SystemProgram, attach_skill
+from skillshelf.bundled import ATTACHABLE
 from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
 from skillshelf.errors import MissingExtraError, SettingsError
@@ -29,7 +30,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 def find_class(skill: AttachableSkill) -> type[BaseSkill]:
     module, _, name = skill.target.partition(":")
-    return getattr(__import__(f"skillshelf.bundled.{module}", fromlist=[name]), name)  # type: ignore[no-any-return]
+    return getattr(__import__(module, fromlist=[name]), name)  # type: ignore[no-any-return]
 
 
 def test_the_bundled_skills_are_complete() -> None:
@@ -152,10 +153,10 @@ def test_a_database_in_a_file_needs_no_extra(tmp_path: Path, monkeypatch: pytest
     """A server needs the driver, and says so when the skill is attached."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     monkeypatch.delitem(sys.modules, "skillshelf.bundled.database._postgres", raising=False)
-    shop = attach_bundled(f"database={write_shop(tmp_path)}")
+    shop = attach_skill(f"database={write_shop(tmp_path)}")
     assert "orders" in [table["name"] for table in call(shop, "list_tables")]
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[database\]'"):
-        attach_bundled("database=postgresql://reader@localhost/shop")
+        attach_skill("database=postgresql://reader@localhost/shop")
 
 
 @pytest.mark.parametrize("name", ["database", "agentic-rag"])
@@ -173,7 +174,7 @@ def test_a_password_in_the_address_of_a_server_is_refused(name: str, address: st
     pytest.importorskip("psycopg", reason="PostgreSQL needs skillshelf[database]")
     table = "#passages" if name == "agentic-rag" else ""
     with pytest.raises(SettingsError, match=r"a password in an address.*PGPASSWORD or ~/\.pgpass") as caught:
-        attach_bundled(f"{name}={address}{table}")
+        attach_skill(f"{name}={address}{table}")
     assert "hunter2" not in str(caught.value)
 
 
@@ -181,9 +182,9 @@ def test_a_file_that_is_not_a_database_is_refused_at_once(tmp_path: Path) -> Non
     """An empty file is a database without tables."""
     (tmp_path / "app.json").write_text("{}")
     with pytest.raises(SettingsError, match=r"'app\.json' is not an SQLite database"):
-        attach_bundled(f"database={tmp_path / 'app.json'}")
+        attach_skill(f"database={tmp_path / 'app.json'}")
     (tmp_path / "empty.db").touch()
-    assert attach_bundled(f"database={tmp_path / 'empty.db'}").name == "database"
+    assert attach_skill(f"database={tmp_path / 'empty.db'}").name == "database"
 
 
 def test_a_skill_that_is_not_available_says_what_to_install() -> None:
@@ -226,7 +227,7 @@ def test_a_program_is_found_outside_of_the_path(tmp_path: Path, monkeypatch: pyt
 def test_a_wrong_name_or_setting_is_explained(text: str, message: str) -> None:
     """With what would be right."""
     with pytest.raises(SettingsError, match=message):
-        attach_bundled(text)
+        attach_skill(text)
 
 
 def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
@@ -240,13 +241,14 @@ def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
 LIST_ATTACHED = """
 import sys
 from skillshelf import Shelf
-from skillshelf.bundled import ATTACHABLE, attach_bundled
+from skillshelf.attachable import attach_skill
+from skillshelf.bundled import ATTACHABLE
 
 Shelf.open(".").listing()
 before = set(sys.modules)
 for skill in ATTACHABLE:
     skill.find_obstacle()
-shelf = Shelf.open(".", skills=[attach_bundled(text) for text in sys.argv[1:]])
+shelf = Shelf.open(".", skills=[attach_skill(text) for text in sys.argv[1:]])
 listing = shelf.listing().text
 assert all(text.partition("=")[0] in listing for text in sys.argv[1:])
 assert shelf.tools()
@@ -285,5 +287,5 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 def test_three_lines_put_a_skill_into_a_program() -> None:
     """Its tools are the shelf's."""
-    shelf = Shelf.open(".", skills=[attach_bundled("weather")])
+    shelf = Shelf.open(".", skills=[attach_skill("weather")])
     assert {tool.name for tool in shelf.tools()} == {"find_place", "get_forecast"}

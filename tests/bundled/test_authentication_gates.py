@@ -22,7 +22,7 @@ from sites import Site, send
 
 from bundled.calling import call
 from bundled.gated_site import ALL, CLIENT_ID, PASSWORD, SESSION, TOKEN, USER, FixedVault, GatedSite, no_pause
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.authentication_gates import (
     CommandVault,
     Credential,
@@ -792,7 +792,7 @@ def test_a_long_answer_is_cut(site: GatedSite) -> None:
 
 def test_every_use_of_a_credential_asks() -> None:
     """Looking does not. Without a policy there are no tools."""
-    permissions = {tool.name: tool.permission for tool in attach_bundled("authentication-gates=api.example").tools()}
+    permissions = {tool.name: tool.permission for tool in attach_skill("authentication-gates=api.example").tools()}
     assert permissions == {
         "check_access": "safe",
         "request_access": "ask",
@@ -805,7 +805,7 @@ def test_every_use_of_a_credential_asks() -> None:
 
 def test_a_setting_names_sites_and_clients(site: GatedSite) -> None:
     """The flag of the terminal agent is enough for a sign-in."""
-    skill = attach_bundled(f"authentication-gates=api.example, {site.url('')}={CLIENT_ID}@{site.issuer}")
+    skill = attach_skill(f"authentication-gates=api.example, {site.url('')}={CLIENT_ID}@{site.issuer}")
     handoff = call(skill, "request_access", url=site.url("/bearer"))
     assert "WDJB-MJHT" in handoff["user_action"]
 
@@ -825,7 +825,7 @@ def test_a_setting_names_sites_and_clients(site: GatedSite) -> None:
 def test_a_wrong_setting_is_explained(setting: str, message: str) -> None:
     """Without repeating a password."""
     with pytest.raises(SettingsError, match=message) as caught:
-        attach_bundled(f"authentication-gates={setting}")
+        attach_skill(f"authentication-gates={setting}")
     assert "hunter2" not in str(caught.value)
 
 

@@ -10,7 +10,7 @@ from sites import Site, send
 
 from bundled.calling import call
 from bundled.web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser, open_browser
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.browser import BrowserError
 from skillshelf.bundled.browser.skill import BrowserSkill
 from skillshelf.errors import AddressRefusedError, SettingsError
@@ -432,7 +432,7 @@ def test_a_page_gets_no_permissions_and_leaves_no_worker(skill: BrowserSkill, si
 
 def test_attaching_allows_hosts_and_asks_before_anything_is_used() -> None:
     """Looking at a page that is open is free."""
-    skill = attach_bundled("browser=localhost:8000, wiki.example")
+    skill = attach_skill("browser=localhost:8000, wiki.example")
     permissions = {tool.name: tool.permission for tool in skill.tools()}
     assert {name for name, permission in permissions.items() if permission == "ask"} == {
         "open_page",
@@ -443,7 +443,7 @@ def test_attaching_allows_hosts_and_asks_before_anything_is_used() -> None:
     }
     assert {tool.name: tool.permission for tool in BrowserSkill().tools()} == permissions
     with pytest.raises(SettingsError, match="is not a host"):
-        attach_bundled("browser=http://localhost/")
+        attach_skill("browser=http://localhost/")
 
 
 def test_what_is_not_a_page_on_the_web_is_refused_before_a_browser_starts_to_load_it(skill: BrowserSkill) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from bundled.calling import call
 from bundled.shop_database import SCHEMA, forward_port, write_shop
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.errors import PolicyError, SettingsError, SkillError
 
@@ -386,7 +386,7 @@ def test_no_process_shows_the_password(locked: str, monkeypatch: pytest.MonkeyPa
 def test_every_statement_asks_when_attached_by_name(tmp_path: Path) -> None:
     """The schema does not; writes are blocked unless the user wrote `write:`."""
     path = write_shop(tmp_path)
-    permissions = {tool.name: tool.permission for tool in attach_bundled(f"database={path}").tools()}
+    permissions = {tool.name: tool.permission for tool in attach_skill(f"database={path}").tools()}
     assert permissions == {
         "list_tables": "safe",
         "describe_table": "safe",
@@ -394,7 +394,7 @@ def test_every_statement_asks_when_attached_by_name(tmp_path: Path) -> None:
         "explain_query": "ask",
         "run_statement": "blocked",
     }
-    writable = {tool.name: tool.permission for tool in attach_bundled(f"database=write:{path}").tools()}
+    writable = {tool.name: tool.permission for tool in attach_skill(f"database=write:{path}").tools()}
     assert writable["run_statement"] == "ask"
     with pytest.raises(PolicyError):
         DatabaseSkill(str(path)).tools()
@@ -403,9 +403,9 @@ def test_every_statement_asks_when_attached_by_name(tmp_path: Path) -> None:
 def test_a_target_that_is_no_database_is_explained(tmp_path: Path) -> None:
     """A missing file and a bad address at once, a wrong file when it is read. No password is repeated."""
     with pytest.raises(SettingsError, match=r"There is no database file 'gone\.db'"):
-        attach_bundled(f"database={tmp_path}/gone.db")
+        attach_skill(f"database={tmp_path}/gone.db")
     with pytest.raises(SettingsError, match="not the address of a PostgreSQL database") as caught:
-        attach_bundled("database=postgresql://me@host/db?nonsense=hunter2")
+        attach_skill("database=postgresql://me@host/db?nonsense=hunter2")
     assert "hunter2" not in str(caught.value)
 
     text = tmp_path / "notes.db"

@@ -19,7 +19,7 @@ import pytest
 
 from bundled.calling import call
 from bundled.workbench import TOOLS
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.execution_debugging import skill as skill_module
 from skillshelf.bundled.execution_debugging._results import Limits
 from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill
@@ -408,7 +408,7 @@ def test_a_temporary_folder_goes_with_the_skill() -> None:
 
 def test_every_run_asks_when_it_is_attached_by_name(tmp_path: Path) -> None:
     """Reading what a run has printed does not."""
-    skill = attach_bundled(f"execution-debugging={tmp_path}")
+    skill = attach_skill(f"execution-debugging={tmp_path}")
     permissions = {tool.name: tool.permission for tool in skill.tools()}
     assert permissions == {
         "execute_command": "ask",
@@ -430,7 +430,7 @@ def test_the_network_is_opened_by_a_word_in_the_setting(tmp_path: Path) -> None:
         (f"unsandboxed:network:{tmp_path}", True),
         ("network:", True),
     ):
-        described = call(attach_bundled(f"execution-debugging={setting}"), "describe_sandbox")
+        described = call(attach_skill(f"execution-debugging={setting}"), "describe_sandbox")
         assert described["has_network"] == has_network
 
 
@@ -441,7 +441,7 @@ def test_the_network_is_opened_by_a_word_in_the_setting(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_worked_in_is_refused(folder: str, message: str) -> None:
     """When the skill is attached, not when it runs."""
     with pytest.raises(SettingsError, match=message):
-        attach_bundled(f"execution-debugging={folder}")
+        attach_skill(f"execution-debugging={folder}")
 
 
 @pytest.mark.parametrize(

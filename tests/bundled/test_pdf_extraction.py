@@ -26,7 +26,7 @@ from bundled.pdf_files import (
     write_table,
 )
 from skillshelf import Image
-from skillshelf.bundled import attach_bundled
+from skillshelf.attachable import attach_skill
 from skillshelf.bundled.pdf_extraction import ReadLimits
 from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
 from skillshelf.errors import SettingsError, SkillError
@@ -256,11 +256,11 @@ def test_a_setting_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """The current one by default, and it stays that one."""
     write(tmp_path, "a.pdf", b"")
     monkeypatch.chdir(tmp_path)
-    skill = attach_bundled("pdf-extraction")
+    skill = attach_skill("pdf-extraction")
     monkeypatch.chdir("/")
     assert call(skill, "find_pdfs")["paths"] == ["a.pdf"]
     with pytest.raises(SettingsError, match="Name the folder with the PDF files"):
-        attach_bundled(f"pdf-extraction={tmp_path / 'a.pdf'}")
+        attach_skill(f"pdf-extraction={tmp_path / 'a.pdf'}")
 
 
 # -- passwords --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from docs_examples import REPO, WORKSPACE
 
-from skillshelf.bundled.skill_authoring.skill import SkillAuthoringSkill
+from skillshelf.skill_authoring.skill import SkillAuthoringSkill
 
 Run = Callable[..., tuple[int, str, str]]
 Break = Callable[[Path], None]
@@ -38,7 +38,7 @@ def _write_bundled(folder: Path) -> None:
     for reference in skill.references:
         target = folder / reference
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(resources.files("skillshelf.bundled.skill_authoring").joinpath(reference).read_bytes())
+        target.write_bytes(resources.files("skillshelf.skill_authoring").joinpath(reference).read_bytes())
     (folder / "evals").mkdir()
     shutil.copy(REPO / "tests" / "evals" / "own" / f"{skill.name}.yaml", folder / "evals" / "cases.yaml")
     head = f"---\nname: {skill.name}\ndescription: {skill.description}\n---\n"

@@ -7,7 +7,7 @@ async for event in core.process_message("Write the release notes."):
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
+from skillshelf.lazy import export_lazily
 from skillshelf.settings import MODES, Settings, load_settings
 
 if TYPE_CHECKING:

@@ -1,21 +1,12 @@
 """The skills that come with skillshelf, one subpackage each.
 
-`skill-authoring` is on every shelf. The others do real work with real backends: each has an extra for its libraries
-and is on a shelf only if you attach it.
+They do real work with real backends. Each has an extra for its libraries and is on a shelf only if you attach it:
 
-    from skillshelf import Shelf
-    from skillshelf.bundled import attach_bundled
+    from skillshelf import Shelf, attach_skill
 
-    shelf = Shelf.open(".", skills=[attach_bundled("weather")])
+    shelf = Shelf.open(".", skills=[attach_skill("weather")])
 """
 
-from skillshelf.bundled._attachable import (
-    ATTACHABLE,
-    AttachableSkill,
-    Obstacle,
-    SystemProgram,
-    attach_bundled,
-    describe_attaching,
-)
+from skillshelf.bundled._attachable import ATTACHABLE
 
-__all__ = ["ATTACHABLE", "AttachableSkill", "Obstacle", "SystemProgram", "attach_bundled", "describe_attaching"]
+__all__ = ["ATTACHABLE"]

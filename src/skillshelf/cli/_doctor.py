@@ -18,12 +18,12 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf._entry_points import EntryPoint, find_entry_points
 from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import Problems, find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
+from skillshelf.entry_points import EntryPoint, find_entry_points
 from skillshelf.errors import SettingsError, SkillError, TrustError
 from skillshelf.explain import describe_waiting
 from skillshelf.files import cache_home, state_home, user_skill_folders

@@ -19,7 +19,7 @@ from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun, list_names
 
 if TYPE_CHECKING:
-    from skillshelf.bundled import AttachableSkill, Obstacle
+    from skillshelf.attachable import AttachableSkill, Obstacle
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -132,11 +132,11 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
 
 
 def _find_attachable(candidates: list[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
-    """Return the bundled skills that are not on this shelf, each with the reason why it is not available here."""
-    from skillshelf.bundled import ATTACHABLE
+    """Return the attachable skills that are not on this shelf, each with the reason why it is not available here."""
+    from skillshelf.attachable import list_attachable
 
     on_shelf = {candidate.descriptor.name for candidate in candidates}
-    return {skill: skill.find_obstacle() for skill in ATTACHABLE if skill.name not in on_shelf}
+    return {skill: skill.find_obstacle() for skill in list_attachable() if skill.name not in on_shelf}
 
 
 def _attachable_as_json(skill: "AttachableSkill", obstacle: "Obstacle | None") -> dict[str, str]:

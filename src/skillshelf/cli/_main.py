@@ -1,7 +1,8 @@
 """The entry point: from the words on the command line to a command and its exit code.
 
-Each command is a module with its name, EXAMPLES, `add_arguments(parser)` and `run(args, out)`. A module is imported
-only if its command is named, so that `skillshelf list` does not wait for the libraries of `skillshelf chat`.
+Each command is a module with EXAMPLES, `add_arguments(parser)` and `run(args, out)`. A module is imported only if its
+command is named, so that `skillshelf list` does not wait for the libraries of `skillshelf chat`. Other packages add
+commands in the entry point group `skillshelf.commands`, as ours do with `chat` and `eval`.
 """
 
 import argparse
@@ -23,7 +24,8 @@ from skillshelf.cli._parsers import (
     add_shared_options,
     find_first_argument,
 )
-from skillshelf.errors import SkillError
+from skillshelf.entry_points import find_entry_points
+from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.streams import clean_library_messages, discard_output, reopen_closed_streams
 
 GROUPS = {
@@ -52,6 +54,9 @@ GROUPS = {
     },
 }
 COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+_EXTRAS = {"chat": "chat", "eval": "evals"}
+"""The extras whose packages have these commands."""
+_ENTRY_POINTS = "skillshelf.commands"
 _WITHOUT_JSON = ("demo", "serve", "completion")
 _OPENING_THE_SHELF = ("list", "show", "search", "cost", "why", "set", "chat", "serve")
 _USAGE = "skillshelf [-h] [--version] [--json] [-C DIR] COMMAND ..."
@@ -118,7 +123,10 @@ def _parse(words: Sequence[str], args: argparse.Namespace) -> None:
     parser = make_parser([word for word in dict.fromkeys(words) if word in COMMANDS])
     position = find_first_argument(words, parser.flags)
     if position < len(words) and words[position] not in COMMANDS:
-        parser.reject_command(words[position], list(COMMANDS))
+        added = list_added_commands()
+        if words[position] not in added:
+            parser.reject_command(words[position], [*COMMANDS, *added])
+        parser = make_parser([words[position]])
 
     _, unknown = parser.parse_known_args(words, args)
     if unknown:
@@ -129,18 +137,18 @@ def _parse(words: Sequence[str], args: argparse.Namespace) -> None:
 
 def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) -> Parser:
     """Make the parser of the command line, with the commands in `loaded`, whose modules it imports."""
-    parser = parser_class(
-        prog="skillshelf", usage=_USAGE, description=f"{_DESCRIPTION}\n\n{_list_commands()}", epilog=_EXAMPLES
-    )
+    added = [] if loaded else list_added_commands()  # 1.5 ms, which only the help needs
+    description = f"{_DESCRIPTION}\n\n{_list_commands(added)}"
+    parser = parser_class(prog="skillshelf", usage=_USAGE, description=description, epilog=_EXAMPLES)
     parser.add_argument("--version", action="version", version=f"skillshelf {__version__}")
     add_shared_options(parser)
 
     # The description lists the commands by group, which argparse cannot.
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog="skillshelf", help=argparse.SUPPRESS)
     for name in loaded:
-        summary = COMMANDS[name]
-        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         module = _import_command(name)
+        summary = COMMANDS.get(name) or (module.__doc__ or name).partition("\n")[0].rstrip(".")
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         command.epilog = f"examples:{module.EXAMPLES}"
         module.add_arguments(command)
         if name in _OPENING_THE_SHELF or name == "check":
@@ -151,14 +159,26 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
     return parser
 
 
-def _list_commands() -> str:
+def _list_commands(added: Sequence[str]) -> str:
     groups = []
     for title, commands in GROUPS.items():
         lines = [f"  {name:12}{summary}" for name, summary in commands.items()]
         groups.append("\n".join([f"{title}:", *lines]))
+    if added:
+        groups.append("\n".join(["of other packages:", *(f"  {name}" for name in added)]))
     return "\n\n".join(groups)
 
 
+def list_added_commands() -> list[str]:
+    """Return the names of the commands that other packages add, without `chat` and `eval`."""
+    return [point.name for point in find_entry_points(_ENTRY_POINTS) if point.name not in COMMANDS]
+
+
 def _import_command(name: str) -> ModuleType:
-    module = "eval" if name == "eval" else f"_{name}"
-    return import_module(f"skillshelf.cli.{module}")
+    if name in COMMANDS and name not in _EXTRAS:
+        return import_module(f"skillshelf.cli._{name}")
+    for point in find_entry_points(_ENTRY_POINTS):
+        if point.name == name:
+            module: ModuleType = point.load()
+            return module
+    raise MissingExtraError(f"skillshelf {name}", _EXTRAS[name])

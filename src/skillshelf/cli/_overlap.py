@@ -10,7 +10,7 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import note_words_alone
 from skillshelf.cli._output import Output
 from skillshelf.cli._workspace import all_candidates, open_shelf, prepare_search
-from skillshelf.errors import MissingExtraError
+from skillshelf.entry_points import load_extension
 from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed, list_phrases
 from skillshelf.shelf import Shelf
 from skillshelf.sources import DirectorySource
@@ -150,23 +150,12 @@ def _read_eval_queries(shelf: Shelf, notes: list[str]) -> Mapping[str, Sequence[
             folders[folder] = shelf.catalog.reach(candidate)
     if not folders:
         return {}
-    try:
-        from skillshelf.evals import Message, list_cases
-    except MissingExtraError as error:
-        notes.append(
-            f"the queries of eval cases were not read, because they need the extra `{error.extra}`: "
-            f"pip install 'skillshelf[{error.extra}]'"
-        )
+    find_queries = load_extension("skillshelf.evals", "find_queries")
+    if find_queries is None:
+        notes.append("the queries of eval cases were not read: pip install 'skillshelf[evals]'")
         return {}
 
-    queries: dict[str, list[str]] = {}
-    for folder, name in folders.items():
-        cases, _ = list_cases([folder])  # runs nothing of theirs; `skillshelf eval list` reports their faults
-        for case in cases:
-            first = case.turns[0] if case.turns else None
-            if case.should_trigger and isinstance(first, Message):
-                queries.setdefault(name, []).append(first.text)
-    return queries
+    return {name: find_queries(folder) for folder, name in folders.items()}
 
 
 # --- output ---

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._output import shown_path
-from skillshelf.errors import MissingExtraError, SkillNotFoundError, TrustError
+from skillshelf.entry_points import load_extension
+from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.files import is_at_or_inside
 from skillshelf.workspace import Workspace
 
@@ -110,13 +111,10 @@ class _TrustedFolder:
 
     def _find_eval_folders(self) -> list[TrustItem]:
         """Return the folders of eval cases. Those inside skills are approved with their skill."""
-        try:
-            from skillshelf.evals.formats import find_case_files, find_folder_to_approve
-        except (MissingExtraError, ModuleNotFoundError):
-            return []  # without the extra no case can run, so there is nothing to approve
-
-        folders = dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([self.root]))
-        return [self.describe_folder(folder) for folder in folders if self.contains(folder)]
+        find_folders = load_extension("skillshelf.evals", "find_folders")
+        if find_folders is None:
+            return []  # no case can run, so there is nothing to approve
+        return [self.describe_folder(folder) for folder in find_folders(self.root) if self.contains(folder)]
 
     def _find_approved_before(self) -> list[TrustItem]:
         approvals = self.trust.approvals

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skillshelf.bundled import describe_attaching
+from skillshelf.attachable import describe_attaching
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._parsers import Parser

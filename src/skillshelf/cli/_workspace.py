@@ -48,7 +48,7 @@ def open_shelf(
 
 def explain_unavailable(shelf: Shelf, name: str) -> SkillNotFoundError:
     """Return an error that says why there is no skill of this name, and what to do about it."""
-    from skillshelf.bundled import describe_attaching
+    from skillshelf.attachable import describe_attaching
     from skillshelf.explain import explain_unavailable
 
     return explain_unavailable(shelf, name, attachable=describe_attaching())
@@ -74,12 +74,12 @@ def find_packages(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def attach_skills(args: argparse.Namespace) -> list[BaseSkill]:
-    """Return the bundled skills that the user attached with --with. Raises SettingsError."""
+    """Return the skills that the user attached with --with. Raises SettingsError."""
     if not args.attached:
         return []
-    from skillshelf.bundled import attach_bundled  # what it needs is imported only if it is used
+    from skillshelf.attachable import attach_skill  # what it needs is imported only if it is used
 
-    return [attach_bundled(text) for text in args.attached]
+    return [attach_skill(text) for text in args.attached]
 
 
 def locate_workspace(args: argparse.Namespace) -> Workspace:

@@ -8,8 +8,8 @@ verdicts = [await check.look(item, trace) for item in cases[0].checks]
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
 from skillshelf.errors import MissingExtraError
+from skillshelf.lazy import export_lazily
 
 if find_spec("pydantic_ai_harness") is None:
     raise MissingExtraError("skillshelf.evals", "evals")

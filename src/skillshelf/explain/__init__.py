@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
 from skillshelf.explain._places import Occurrence, explain_candidate, search_elsewhere
 from skillshelf.explain._reasons import (
     Reason,
@@ -17,6 +16,7 @@ from skillshelf.explain._reasons import (
     explain_to_model,
     explain_unavailable,
 )
+from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.explain._request import BetterMatch, RequestExplanation, explain_request

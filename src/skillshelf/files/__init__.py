@@ -6,7 +6,6 @@ single call fail.
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
 from skillshelf.files import system
 from skillshelf.files._gate import (
     FRESH_NS,
@@ -43,6 +42,7 @@ from skillshelf.files._names import (
     split_below,
 )
 from skillshelf.files._walk import TreeEntry, list_folder, mounts_below, walk
+from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.files._create import create_folder

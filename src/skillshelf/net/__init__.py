@@ -7,7 +7,7 @@ each redirect anew, and the address that was checked is the one that is connecte
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
+from skillshelf.lazy import export_lazily
 from skillshelf.net._rules import NetworkRules, name_site, parse_host
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
+from skillshelf.lazy import export_lazily
 from skillshelf.rendering._output import Cleaned, ReviewPage, fits_screen, show_in_pager, truncate_cells
 
 if TYPE_CHECKING:

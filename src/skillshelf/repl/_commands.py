@@ -14,9 +14,9 @@ from skillshelf.agent import DEFAULTS, MODES, WRITING, explain_error, resolve
 from skillshelf.agent.events import Event, ToolCalled, ToolReturned
 from skillshelf.agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf.choices import CHOICES, save_choice
+from skillshelf.entry_points import load_extension
 from skillshelf.errors import (
     CheckpointError,
-    MissingExtraError,
     SessionError,
     SettingsError,
     SkillError,
@@ -504,12 +504,10 @@ def find_problems(folder: str) -> list[str]:
         problems.append(f"{name}/{os.path.basename(fault.path)}: {fault.message}.{fix}")
     if not os.path.isfile(os.path.join(folder, "evals", "cases.yaml")):
         return [*problems, f"{name}/evals/cases.yaml was not written."]
-    try:
-        from skillshelf.evals import list_cases
-
-        cases, faults = list_cases([folder])
-    except MissingExtraError:
+    list_cases = load_extension("skillshelf.evals", "list_cases")
+    if list_cases is None:
         return problems
+    cases, faults = list_cases([folder])
     problems += [f"{name}/evals/cases.yaml, line {fault.line}: {fault.message}." for fault in faults]
     if not cases and not faults:
         problems.append(f"{name}/evals/cases.yaml has no case.")

@@ -14,7 +14,7 @@ from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Un
 from skillshelf.agent.checkpoints import PathState
 from skillshelf.agent.filetools import diff_texts, show_path
 from skillshelf.agent.sessions import SessionInfo
-from skillshelf.bundled import describe_attaching
+from skillshelf.attachable import describe_attaching
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.explain import describe_level, explain_off, explain_unavailable
 from skillshelf.rendering import truncate_cells

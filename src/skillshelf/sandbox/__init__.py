@@ -7,7 +7,7 @@ system call filter elsewhere on Linux, sandbox-exec on macOS. `run_program` runs
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
+from skillshelf.lazy import export_lazily
 
 # On demand: a worker imports this package, too, and needs none of it.
 if TYPE_CHECKING:

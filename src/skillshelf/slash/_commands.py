@@ -17,7 +17,7 @@ from skillshelf.text import clean_line, closest_names, truncate
 FaceT = TypeVar("FaceT")
 T = TypeVar("T")
 
-ENTRY_POINTS = "skillshelf.commands"
+ENTRY_POINTS = "skillshelf.slash_commands"
 """The group of entry points whose functions are called with `register`."""
 
 _FIRST_WORD = re.compile(r"/([^\W_][^\s/:]*+(?::\S*+)?+)(?!\S)")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
+from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.bundled.agentic_rag._azure import AzureIndex, AzureOptions

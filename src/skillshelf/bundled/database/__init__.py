@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from skillshelf._lazy import export_lazily
 from skillshelf.bundled.database._errors import DatabaseError
 from skillshelf.bundled.database._results import Parameter, Rows, make_rows
+from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.bundled.database._process import Postgres

@@ -5,6 +5,8 @@ from skillshelf.evals.formats._find import (
     find_case_files,
     find_cases,
     find_folder_to_approve,
+    find_folders,
+    find_queries,
     find_skill_folders,
     list_cases,
 )
@@ -16,6 +18,8 @@ __all__ = [
     "find_case_files",
     "find_cases",
     "find_folder_to_approve",
+    "find_folders",
+    "find_queries",
     "find_skill_folder",
     "find_skill_folders",
     "list_cases",

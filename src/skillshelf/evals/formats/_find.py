@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Edit
+from skillshelf.evals._case import Case, Edit, Message
 from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in, walk_folders
 from skillshelf.evals.formats import _json, _python, _yaml
 from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home, note_fault
@@ -91,6 +91,18 @@ def find_folder_to_approve(path: str) -> str:
         return folder
     owner = os.path.dirname(folder)
     return owner if is_skill(owner) else folder
+
+
+def find_folders(root: str) -> list[str]:
+    """Return the folders below a root that the user approves before their cases run."""
+    return list(dict.fromkeys(find_folder_to_approve(path) for path in find_case_files([root])))
+
+
+def find_queries(folder: str) -> list[str]:
+    """Return the first messages of the cases in a skill's folder for which the skill should trigger."""
+    cases, _ = list_cases([folder])  # `skillshelf eval list` reports the faults
+    first = [case.turns[0] for case in cases if case.should_trigger and case.turns]
+    return [turn.text for turn in first if isinstance(turn, Message)]
 
 
 def find_skill_folders(cases: Iterable[Case]) -> list[str]:

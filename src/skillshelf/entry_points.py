@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
 
+from skillshelf.errors import MissingExtraError
 from skillshelf.files import system
 
 
@@ -53,6 +54,17 @@ def find_entry_points(group: str) -> list[EntryPoint]:
                 if distribution not in found:  # an installation further back on the path is shadowed
                     found[distribution] = _read(f"{folder}/{name}/entry_points.txt", group)
     return [point for points in found.values() for point in points]
+
+
+def load_extension(group: str, name: str) -> Any:
+    """Return what another package provides under a name, or None if no installed package does."""
+    for point in find_entry_points(group):
+        if point.name == name:
+            try:
+                return point.load()
+            except MissingExtraError:
+                return None
+    return None
 
 
 def _ask_importlib(group: str) -> list[EntryPoint]:
