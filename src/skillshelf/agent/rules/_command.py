@@ -77,21 +77,21 @@ _QUOTING = str.maketrans("", "", "'\"\\")
 _ENV_OPTIONS_WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
 
 
-def find_simple_commands(text: str) -> Iterator[Words]:
-    """Yield the simple commands in a line of shell, to look for those that the user denied.
+def find_simple_commands(text: str, count: int) -> Iterator[Words]:
+    """Yield the first `count` words of the simple commands in a line of shell, to look for those that the user denied.
 
     Each is yielded as it is written, and with the base name of its program. One behind `env` also comes without it.
     This is a guess, and may only serve to refuse: an operator inside of quotes separates, too.
     """
     whole = split_command(text)
     if whole is not None:
-        yield from _name_program(whole)
+        yield from _name_program(whole, count)
         return
 
     text = text.replace("\\\n", "")
     for part in (text, *_OPERATOR.split(text)):
         for words in _split_roughly(part):
-            yield from _name_program(words)
+            yield from _name_program(words, count)
 
 
 def _split_roughly(text: str) -> Iterator[Sequence[str]]:
@@ -106,23 +106,25 @@ def _split_roughly(text: str) -> Iterator[Sequence[str]]:
     yield words
 
 
-def _name_program(words: Sequence[str]) -> Iterator[Words]:
-    words = _drop_prefixes(words)
-    while words:
-        yield tuple(words)
-        program = os.path.basename(words[0])
-        yield (program, *words[1:])
+def _name_program(words: Sequence[str], count: int) -> Iterator[Words]:
+    start = _find_program(words, 0)
+    while start < len(words):
+        program = os.path.basename(words[start])
+        arguments = words[start + 1 : start + count]
+        yield (words[start], *arguments)
+        yield (program, *arguments)
         if program != "env":
             return
-        words = words[1:]
-        while words and words[0].startswith("-"):
-            words = words[2 if words[0] in _ENV_OPTIONS_WITH_VALUE else 1 :]
-        words = _drop_prefixes(words)
+
+        start += 1
+        while start < len(words) and words[start].startswith("-"):
+            start += 2 if words[start] in _ENV_OPTIONS_WITH_VALUE else 1
+        start = _find_program(words, start)
 
 
-def _drop_prefixes(words: Sequence[str]) -> Sequence[str]:
-    """Return the words from the program on: without assignments, words of the shell and their options."""
-    for index, word in enumerate(words):
-        if _is_program(word) and not word.startswith("-"):
-            return words[index:]
-    return ()
+def _find_program(words: Sequence[str], start: int) -> int:
+    """Return where the program is, behind assignments, words of the shell and their options, or the number of words."""
+    for index in range(start, len(words)):
+        if _is_program(words[index]) and not words[index].startswith("-"):
+            return index
+    return len(words)

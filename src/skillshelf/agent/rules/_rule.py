@@ -201,7 +201,9 @@ def _is_outside(word: str, call: RuledCall) -> bool:
 def _denies(rule: Rule, call: RuledCall) -> bool:
     if call.tool == SHELL and rule.tool == SHELL:
         pattern = _parse_pattern(rule.command)
-        return any(pattern.fits(words) for words in find_simple_commands(str(call.arguments.get("command", ""))))
+        command = str(call.arguments.get("command", ""))
+        # One word more than the pattern has shows whether further words follow.
+        return any(pattern.fits(words) for words in find_simple_commands(command, len(pattern.words) + 1))
     if call.tool in WRITING and rule.tool == _WRITE:
         # On a disk that ignores case, both spellings are one file.
         return _compile_path(fold_name(rule.path)).fullmatch(fold_name(_relative_path(call))) is not None

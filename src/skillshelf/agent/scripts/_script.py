@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import Any
 
 from skillshelf.agent.scripts._dependencies import Dependencies, read_dependencies
@@ -174,7 +175,5 @@ def _split_shebang(first_line: bytes) -> Sequence[str]:
         return ()
     words = first_line[2:].decode("ascii", "replace").split()
     if words and os.path.basename(words[0]) == "env":
-        words = words[1:]
-        while words and (words[0].startswith("-") or "=" in words[0]):
-            words = words[1:]
+        return list(dropwhile(lambda word: word.startswith("-") or "=" in word, words[1:]))
     return words
