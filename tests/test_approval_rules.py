@@ -390,6 +390,14 @@ def test_a_star_of_an_earlier_version_allows_nothing_until_it_is_confirmed(tmp_p
     assert "# my own words" in path.read_text()
 
 
+def test_the_word_version_in_a_comment_is_no_version(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text("# my version of the rules\n[[rule]]\ndecision = 'deny'\ntool = 'run_command'\ncommand = 'rm *'\n")
+    RuleBook("/w", str(path)).add(allow("ls *"))
+    assert rules_on(RuleBook("/w", str(path)), "ls x") == "allow"
+    assert path.read_text().startswith("# my version of the rules\nversion = 1\n")
+
+
 def test_other_changes_of_an_old_file_confirm_nothing(tmp_path: Path) -> None:
     book, path = open_stored(tmp_path)
     book.add(allow("ls *"))

@@ -134,7 +134,7 @@ class RuleBook:
         import tomllib
 
         head, *texts = blocks
-        if "version" not in head:
+        if "version" not in tomllib.loads(self._text):
             head = f"{head.rstrip()}\nversion = {_VERSION}\n\n"
         text = head + "".join(_mark(block, rule) for block, rule in zip(texts, rules, strict=False))
         try:
