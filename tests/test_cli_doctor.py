@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from importlib import metadata
@@ -11,6 +13,7 @@ import pytest
 
 from skillshelf.agent import DEFAULTS
 from skillshelf.cli._doctor import ADAPTER_EXTRAS, EXTRAS, SKILL_EXTRAS
+from skillshelf.sandbox import find_sandbox
 
 Run = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -121,6 +124,28 @@ def test_a_package_whose_remarks_fail_is_a_problem(run: Run, monkeypatch: pytest
     assert status == "problem"
     assert message.startswith("shop_that_is_gone:examine failed: ModuleNotFoundError")
     assert remarks(run, "model")
+
+
+@pytest.mark.skipif(find_sandbox().level != "bubblewrap", reason=f"bubblewrap is needed: {find_sandbox().reason}")
+def test_it_says_how_to_allow_the_user_namespaces_that_the_sandbox_needs(tmp_path: Path) -> None:
+    """In a user namespace of their own, these settings can be tried without changing those of the machine."""
+    doctor = f"exec setpriv --bounding-set=-all {sys.executable} -m skillshelf doctor"
+    for name, forbidding in (
+        ("kernel.apparmor_restrict_unprivileged_userns", 1),
+        ("kernel.unprivileged_userns_clone", 0),
+        ("user.max_user_namespaces", 0),
+    ):
+        forbid = "echo 0 > /proc/sys/user/max_user_namespaces"
+        if name.startswith("kernel."):  # not every kernel has it
+            folder = tmp_path / name
+            folder.mkdir()
+            (folder / name.removeprefix("kernel.")).write_text(f"{forbidding}\n")
+            forbid += f" && cp /proc/sys/kernel/overflow?id {folder} && mount --bind {folder} /proc/sys/kernel"
+        words = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+        done = subprocess.run(
+            [*words, f"{forbid} && {doctor}"], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert f"`sudo sysctl {name}=" in done.stdout, done.stderr
 
 
 def test_broken_settings_are_a_problem_and_the_rest_is_still_examined(run: Run, settings: Path) -> None:

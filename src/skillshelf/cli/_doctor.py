@@ -256,7 +256,7 @@ def _examine_trust(args: argparse.Namespace, workspace: Workspace) -> Iterator[R
 def _examine_sandbox() -> Iterator[Remark]:
     sandbox = find_sandbox()
     if sandbox:
-        higher = f"A higher level is not possible: {sandbox.reason}." if sandbox.reason else ""
+        higher = f"No higher level: {sandbox.reason}." if sandbox.reason else ""
         yield Remark(
             "sandbox",
             "ok",

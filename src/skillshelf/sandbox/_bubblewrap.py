@@ -32,6 +32,13 @@ _KEPT_CAPABILITIES = (
 )
 """What root keeps for ordinary work. With CAP_SYS_ADMIN it could make mounts writable again."""
 
+_RESTRICTIONS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("user.max_user_namespaces", "0", "10000"),
+)
+"""Settings of the kernel, the value that keeps bubblewrap from working, and one that lets it."""
+
 
 def find_bubblewrap() -> str | None:
     """Return the path of bubblewrap, or None if it isn't installed for the whole system."""
@@ -40,6 +47,19 @@ def find_bubblewrap() -> str | None:
         if os.access(path, os.X_OK):
             return path
     return None
+
+
+def find_remedy() -> str:
+    """Return the command that allows user namespaces, or an empty string if no setting of the kernel forbids them."""
+    for name, forbidding, allowing in _RESTRICTIONS:
+        try:
+            with open(f"/proc/sys/{name.replace('.', '/')}") as file:
+                value = file.read().strip()
+        except OSError:  # this kernel doesn't have it
+            continue
+        if value == forbidding:
+            return f"sudo sysctl {name}={allowing}"
+    return ""
 
 
 def list_arguments(program: Program, mounts: Sequence[GitMount], bubblewrap: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
-from skillshelf.sandbox._bubblewrap import find_bubblewrap, list_arguments
+from skillshelf.sandbox._bubblewrap import find_bubblewrap, find_remedy, list_arguments
 from skillshelf.sandbox._filter import make_filter
 from skillshelf.sandbox._landlock import landlock_version
 from skillshelf.sandbox._program import Program
@@ -150,6 +150,9 @@ def _find_sandbox() -> Sandbox:
         if not reason:
             return Sandbox("bubblewrap", landlock=_find_landlock())
         reason = f"bubblewrap does not work here: {reason}"
+        remedy = find_remedy()
+        if remedy:
+            reason += f" (`{remedy}` allows user namespaces until the next restart)"
     version = _find_landlock()
     if not version:
         return Sandbox("none", f"{reason}, and the kernel has no Landlock")
