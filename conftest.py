@@ -6,9 +6,10 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import effort
 import pytest
 from hypothesis import HealthCheck, settings
+
+import effort
 
 # CI and `make test` must give the same answer twice; `pytest` alone looks for new examples.
 # How long an example takes depends on how busy the machine is, so nothing fails for that.
@@ -20,7 +21,7 @@ settings.load_profile("gate" if os.environ.get("CI") else "develop")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-SKILLS = Path(__file__).parent / "skills"
+SKILLS = Path(__file__).parent / "tests" / "skills"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -60,8 +60,8 @@ async def _compare(one: Turn, other: Turn, rounds: int) -> tuple[float, float]:
 
 
 def _own(folder: str, calls: int) -> Turn:
-    from skillshelf.agent import AgentCore, Policy
-    from skillshelf.agent.sessions import Sessions
+    from skillshelf_agent import AgentCore, Policy
+    from skillshelf_agent.sessions import Sessions
 
     core = AgentCore(_model(calls), folder, policy=Policy("yolo"), sessions=Sessions(folder))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.clock import best, bytecode_environment
 from benchmarks.report import HEADINGS, Row, aligned
-from skillshelf.bundled import ATTACHABLE, AttachableSkill
+from skillshelf_skills import ATTACHABLE, AttachableSkill
 
 _ALL = "bundled: attach all and list them, for each skill"
 _COSTLIEST = "bundled: attach the costliest alone and list it"

@@ -16,8 +16,8 @@ from benchmarks.clock import best
 from benchmarks.collection import skill_name, skill_text
 from benchmarks.report import Row
 from skillshelf import Catalog, MemorySource, Shelf
-from skillshelf.repl._prompt import SlashCompleter, rank_with_typos
 from skillshelf.slash import Command, Commands, skill_commands
+from skillshelf_agent.terminal._prompt import SlashCompleter, rank_with_typos
 
 _MOST = 0.005
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import list_cases
-from skillshelf.evals.formats import find_case_files
+from skillshelf_evals import list_cases
+from skillshelf_evals.formats import find_case_files
 
 _SKILL_TEXT = "---\nname: {name}\ndescription: Stands in for the skill of an eval file.\n---\n\nDo it.\n"
 

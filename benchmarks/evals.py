@@ -37,7 +37,7 @@ Job = Callable[[], object]
 def measure(rounds: int) -> list[Row]:
     """CPU seconds of all cases, and of one trial, scripted and live, by that of pydantic-evals."""
     try:
-        import skillshelf.evals.engine._runner  # noqa: F401
+        import skillshelf_evals.engine._runner  # noqa: F401
     except ImportError:
         return [Row(what, None, against="needs skillshelf[evals]") for what in (_WHOLE, _SCRIPTED, _LIVE)]
     try:
@@ -72,16 +72,16 @@ def _cpu(job: Job) -> float:
 
 
 def _script() -> tuple[Any, ...]:
-    from skillshelf.agent.testing import call
+    from skillshelf_agent.testing import call
 
     return call(_TOOL, skill_name="forms"), "done"
 
 
 def _trials(skill: str, url: str = "") -> Job:
     """All of a run but the report."""
-    from skillshelf.agent import Settings
-    from skillshelf.evals import Case, Message, check, make_plan
-    from skillshelf.evals.engine import Options, PackedPlan, begin_run, run_plan
+    from skillshelf_agent import Settings
+    from skillshelf_evals import Case, Message, check, make_plan
+    from skillshelf_evals.engine import Options, PackedPlan, begin_run, run_plan
 
     checks = (check.skill_loaded("forms"), check.response_contains("done"))
     script = None if url else _script()
@@ -107,7 +107,7 @@ def _bare_trials(url: str = "") -> Job:
     from pydantic_evals import Case, Dataset
     from pydantic_evals.evaluators import Contains, Evaluator, EvaluatorContext
 
-    from skillshelf.agent.testing import ScriptedModel
+    from skillshelf_agent.testing import ScriptedModel
 
     class HasLoaded(Evaluator[str, str, None]):
         def evaluate(self, ctx: EvaluatorContext[str, str, None]) -> bool:

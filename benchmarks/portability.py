@@ -26,7 +26,7 @@ from skillshelf.lint.hosts import find_conditions, judge_conditions
 from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 from skillshelf.skillmd import Unreadable, decode, read
 
-TABLE = Path(__file__).parents[1] / "src" / "skillshelf" / "lint" / "hosts" / "hosts.json"
+TABLE = Path(__file__).parents[1] / "packages" / "skillshelf" / "src" / "skillshelf" / "lint" / "hosts" / "hosts.json"
 LOADERS = Path(__file__).with_name("host_loaders.py")
 BODY = "Say hello, then stop.\n"
 # Where there is no description, a heading must not be taken for one.

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.checkout import import_path
 from benchmarks.clock import bytecode_environment
 from benchmarks.collection import SETTLE_SECONDS, write
 
@@ -51,7 +52,7 @@ class Checkout:
     def __init__(self, root: Path, temp: Path) -> None:
         self._environment = {
             **bytecode_environment(str(temp / "bytecode")),
-            "PYTHONPATH": str(root / "src"),
+            "PYTHONPATH": import_path(root),
             "XDG_CACHE_HOME": str(temp / "cache"),
             "XDG_CONFIG_HOME": str(temp / "config"),
             "XDG_STATE_HOME": str(temp / "state"),

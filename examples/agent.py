@@ -8,9 +8,9 @@ No key and no network are needed. A script stands in for the model; the tools, t
 import asyncio
 import tempfile
 
-from skillshelf.agent import AgentCore, Answer, Approval
-from skillshelf.agent.events import Event, Text, Usage
-from skillshelf.agent.testing import ScriptedModel, call
+from skillshelf_agent import AgentCore, Answer, Approval
+from skillshelf_agent.events import Event, Text, Usage
+from skillshelf_agent.testing import ScriptedModel, call
 
 SKILL = """\
 ---

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.agent import AgentCore, Answer, Approval, Policy, Sessions
-from skillshelf.agent.events import BaseEvent, Event
-from skillshelf.agent.testing import ScriptedModel
 from skillshelf.workspace import Workspace
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, Answer, Approval, Policy, Sessions
+from skillshelf_agent.events import BaseEvent, Event
+from skillshelf_agent.testing import ScriptedModel
 
 
 class User:

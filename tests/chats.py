@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import prepared
 import pyte
+
+import prepared
 from prepared import SKILLSHELF
 from terminals import Child, set_size, start_on_terminal
 

@@ -21,16 +21,16 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 import skillshelf
-from skillshelf.agent import AgentCore, ChosenModel, Settings
-from skillshelf.agent.testing import ScriptedModel, read_script
 from skillshelf.demo import Frame
-from skillshelf.repl._approval import Questions
-from skillshelf.repl._footer import Footer
-from skillshelf.repl._keyboard import Keyboard, Tty
-from skillshelf.repl._screen import Screen
-from skillshelf.repl._start import TerminalChat
-from skillshelf.repl._terminal import Terminal
-from skillshelf.repl._views import format_status
+from skillshelf_agent import AgentCore, ChosenModel, Settings
+from skillshelf_agent.terminal._approval import Questions
+from skillshelf_agent.terminal._footer import Footer
+from skillshelf_agent.terminal._keyboard import Keyboard, Tty
+from skillshelf_agent.terminal._screen import Screen
+from skillshelf_agent.terminal._start import TerminalChat
+from skillshelf_agent.terminal._terminal import Terminal
+from skillshelf_agent.terminal._views import format_status
+from skillshelf_agent.testing import ScriptedModel, read_script
 
 LINES = ("Write the release notes for v1.2.", "/context")
 """The lines that are typed for the user."""

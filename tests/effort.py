@@ -3,7 +3,7 @@
 import os
 
 VARIABLE = "SKILLSHELF_LONG_TESTS"
-"""Set by tests/conftest.py with `--long`, for modules that are imported and processes that are started later."""
+"""Set by conftest.py with `--long`, for modules that are imported and processes that are started later."""
 
 
 def examples(count: int) -> int:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from chats import terminal_environment
 from prepared import SKILLSHELF
 

@@ -38,7 +38,7 @@ _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "TZ")
 """Beginnings of the names of variables that an interpreter reads once, when it starts."""
 _ENVIRONMENT = dict(os.environ)
 _MAX_SECONDS = 60.0
-_NOT_FOR_COMMANDS = ("skillshelf.__main__", "skillshelf.adapters", "skillshelf.bundled", "skillshelf.testing")
+_NOT_FOR_COMMANDS = ("skillshelf.__main__", "skillshelf.adapters", "skillshelf.testing")
 
 
 class Process:
@@ -286,7 +286,9 @@ def _leave_at_once() -> None:
 
 if __name__ == "__main__":
     atexit.register(_leave_at_once)  # the first one, which is called last
-    _import_below(importlib.import_module("skillshelf"))
+    for name in ("skillshelf", "skillshelf_agent", "skillshelf_evals"):
+        with contextlib.suppress(ImportError):
+            _import_below(importlib.import_module(name))
     gc.freeze()  # the memory stays shared with the forks
     words = _serve(socket.socket(fileno=int(sys.argv[1])))
     if words is not None:

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from agent_kit import agent, of, say
-
-from skillshelf.agent import AgentCore, VariableRequest
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import call
+from skillshelf_agent import AgentCore, VariableRequest
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import call
 
 
 def write_skill(folder: Path, scripts: dict[str, str], frontmatter: str = "", body: str = "Run the script.\n") -> Path:

@@ -10,7 +10,7 @@ from typing import Any, Self
 import anyio
 import pytest
 
-from skillshelf.net import Fetched, Fetcher, GuardedProxy, NetworkRules
+from skillshelf_skills.net import Fetched, Fetcher, GuardedProxy, NetworkRules
 
 Page = Callable[[BaseHTTPRequestHandler], None]
 

@@ -8,8 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from benchmarks import collection, curve, floors
 from benchmarks.report import Row, aligned, markdown
 from skillshelf import DirectorySource, Shelf

@@ -1,13 +1,8 @@
 """The measurements of routing run from a plain clone, on our own small set."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 
 from benchmarks.routing import main as measure_routing
 from benchmarks.search.collections import OWN_DATA

@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from benchmarks.search import baselines, plot, tables
 from benchmarks.search.choosing import choose_on_halves
 from benchmarks.search.collections import OWN_DATA, Collection, DataError, Query, load

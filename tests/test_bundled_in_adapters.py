@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundled.shop_database import write_shop
-from bundled.weather_service import make_skill
-from faces import FACES
 from mcp import Client, StdioServerParameters, types
-from sites import Site
 
+from faces import FACES
+from shop_database import write_shop
+from sites import Site
 from skillshelf import Shelf
 from skillshelf.attachable import attach_skill
 from skillshelf.testing.conformance import Call, Reply
+from weather_service import make_skill
 
 # The other faces have their shelf in another process.
 IN_PROCESS = sorted(FACES.keys() - {"mcp-stdio", "mcp-http"})

@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from benchmarks import portability
 from benchmarks.host_loaders import HOSTS, Variant
 from benchmarks.npm_hosts.programs import PROGRAMS
+from repository import SKILLS
 from skillshelf.lint.hosts import CONDITIONS, OUTCOMES, HostVerdict, find_conditions, judge_conditions, load_records
 from skillshelf.lint.hosts._detect import BEHAVIOR_FIELDS
 
 Run = Callable[..., tuple[int, str, str]]
-SKILLS = Path(__file__).parent / "skills"
+SKILLS = SKILLS
 # Conditions that cannot occur alone, with the one that accompanies them.
 TOGETHER = {
     "block-on-one-line": "yaml-repaired",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import chat, script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chats import chat, script
 from skillshelf import BaseSkill, MemorySource, Shelf, SkillNotFoundError, tool
 from skillshelf.choices import CHOICES, choices_file, load_choices, save_choice
 from skillshelf.discovery import SkillDiscoverySkill

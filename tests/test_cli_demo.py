@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from demo_recorder import record_demo
-from terminals import start_on_terminal
 
+from demo_recorder import record_demo
 from skillshelf.demo import Frame, read_recording
+from terminals import start_on_terminal
 
 Run = Callable[..., tuple[int, str, str]]
 DEMO = [sys.executable, "-m", "skillshelf", "demo"]

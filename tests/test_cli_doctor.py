@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent import DEFAULTS
 from skillshelf.cli._doctor import ADAPTER_EXTRAS, EXTRAS, SKILL_EXTRAS
 from skillshelf.sandbox import find_sandbox
+from skillshelf_agent import DEFAULTS
 
 Run = Callable[..., tuple[int, str, str]]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"

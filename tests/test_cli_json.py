@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skillshelf.agent import events
+from skillshelf_agent import events
 
 Run = Callable[..., tuple[int, str, str]]
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"

@@ -10,16 +10,16 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from importable import importable
 from inline_snapshot import snapshot
-from killed import die_at
 
+from importable import importable
+from killed import die_at
 from skillshelf import PackageSource, Shelf
-from skillshelf.evals import find_cases
 from skillshelf.lint import check_code_skills, check_path
 from skillshelf.sources import EntryPointSource, ObjectSource
 from skillshelf.templates import find_template_sentences
 from skillshelf.testing import check_package
+from skillshelf_evals import find_cases
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent import DEFAULTS
+from skillshelf_agent import DEFAULTS
 
 Run = Callable[..., tuple[int, str, str]]
 

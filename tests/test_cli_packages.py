@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from chats import chat, script, tool
 from installed import install_shop
 

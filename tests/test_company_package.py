@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from docs_examples import REPO, Shell, open_workspace, run_page, strip_styles
 
 pytest.importorskip("ensurepip", reason="Python's venv is not installed")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faces import FACES
 
+from faces import FACES
 from skillshelf import Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.listing import parse
 from skillshelf.testing.conformance import STEPS, Call, Reply, Result, Stage, StepOutcome, run

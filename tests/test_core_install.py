@@ -120,5 +120,5 @@ def test_listing_skills_loads_neither_the_linter_nor_markdown(python: str, works
     done = run(python, workspace, ["-c", program])
     loaded = done.stdout.splitlines()[-1].split()
     assert "skillshelf check" in done.stdout
-    unwanted = ("skillshelf.lint", "skillshelf.evals", "skillshelf.agent", "markdown_it", "rich")
+    unwanted = ("skillshelf.lint", "skillshelf_evals", "skillshelf_agent", "markdown_it", "rich")
     assert [name for name in loaded if name.startswith(unwanted)] == []

@@ -14,13 +14,13 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from docs_examples import COLUMNS, REPO, list_pages, open_workspace, refresh_page, run_in_terminal, strip_styles
 from markdown_it import MarkdownIt
 from rich.text import Text
 
-from skillshelf.agent import events
-from skillshelf.bundled import ATTACHABLE
+from docs_examples import COLUMNS, REPO, list_pages, open_workspace, refresh_page, run_in_terminal, strip_styles
 from skillshelf.lint import CODES
+from skillshelf_agent import events
+from skillshelf_skills import ATTACHABLE
 
 REFRESH = "run `python tests/docs_examples.py --write` and read the diff"
 

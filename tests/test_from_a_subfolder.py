@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, agent, of, requests, say
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, requests, say
 from skillshelf.trust import Trust
 from skillshelf.workspace import Workspace, find_workspace
+from skillshelf_agent import AgentCore
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.sessions import Sessions
+from skillshelf_agent.testing import call
 
 Write = Callable[..., Path]
 Run = Callable[..., tuple[int, str, str]]

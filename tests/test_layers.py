@@ -4,57 +4,46 @@ import ast
 import importlib
 import os
 from collections.abc import Iterator
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
-import skillshelf
+from repository import PACKAGES, modules, parse
 from skillshelf.errors import MissingExtraError
 from skillshelf.files import system
 
-ROOT = Path(skillshelf.__file__).parent
-LAYERS = [
+PACKAGE_LAYERS = [{"skillshelf"}, {"skillshelf_agent", "skillshelf_skills"}, {"skillshelf_evals"}]
+LIBRARY_LAYERS = [
     {"_import_path", "_version", "lazy", "bounded_yaml", "errors", "hidden", "locks", "processes", "text", "threads"},
-    {"descriptor", "tokens", "schema", "files", "net", "templates"},
+    {"descriptor", "tokens", "schema", "files", "templates"},
     {"catalog", "skillmd", "results", "tools", "skill", "skill_authoring", "listing", "search", "pages"},
     {"attachable", "choices", "entry_points", "sources", "settings", "watch"},
     {"workspace", "sandbox", "trust"},
     {"_chosen", "turn", "discovery", "explain", "loop", "routing", "shelf", "toolbox"},
     {"lint", "demo", "slash", "rendering", "streams", "tables", "workspace_skills"},
     {"adapters"},
-    {"agent"},
-    {"bundled", "evals", "mcp"},
+    {"mcp"},
     {"testing"},
-    {"repl"},
     {"cli", "__main__"},
 ]
 DOORS_OF_THEIR_OWN = (
-    "adapters.",
-    "skill_authoring.skill",
-    "agent.events",
-    "agent.testing",
-    "bundled.",
-    "files.system",
-    "sandbox.worker",
+    "skillshelf.adapters.",
+    "skillshelf.files.system",
+    "skillshelf.sandbox.worker",
+    "skillshelf.skill_authoring.skill",
+    "skillshelf_skills.",
 )
 """Public modules inside a folder: each adapter needs another framework, and the others are read as a whole."""
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-
-
-@cache
-def modules() -> dict[str, Path]:
-    """Return every module by its dotted name below skillshelf; a package goes by its own name."""
-    paths = [path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py"]
-    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+RANK = {name: rank for rank, names in enumerate(LIBRARY_LAYERS) for name in names}
+PACKAGE_RANK = {name: rank for rank, names in enumerate(PACKAGE_LAYERS) for name in names}
 
 
 def imports(path: Path, *, for_type_checkers: bool = False) -> Iterator[str]:
-    """Yield the modules of skillshelf that a module imports when it runs, at once or later.
+    """Yield our modules that a module imports when it runs, at once or later.
 
     Imports that only a type checker reads count if `for_type_checkers` is set.
     """
-    tree = ast.parse(path.read_text())
+    tree = parse(path)
     guarded = {
         inner
         for node in ast.walk(tree)
@@ -67,13 +56,39 @@ def imports(path: Path, *, for_type_checkers: bool = False) -> Iterator[str]:
         names = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            names = [f"{base}.{name}" if f"{base}.{name}"[11:] in modules() else base for name in names]
-        yield from (name.removeprefix("skillshelf.") for name in names if name.startswith("skillshelf."))
+            names = [f"{base}.{name}" if f"{base}.{name}" in modules() else base for name in names]
+        yield from (name for name in names if name.partition(".")[0] in PACKAGES)
+
+
+def is_package(name: str) -> bool:
+    return modules()[name].name == "__init__.py"
+
+
+def is_private(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("_")
+
+
+def room(name: str) -> str:
+    """Return the module or folder of a package that a module is in; `skillshelf` for the package itself."""
+    return f"{name}.{name}".split(".")[1]
+
+
+def test_packages_import_only_those_below_them() -> None:
+    """The library knows nothing of the others, and the agent and the skills nothing of each other."""
+    assert PACKAGE_RANK.keys() == PACKAGES.keys()
+    upward = [
+        f"{name} -> {target}"
+        for name, path in modules().items()
+        for target in imports(path, for_type_checkers=True)
+        if name.partition(".")[0] != target.partition(".")[0]
+        and PACKAGE_RANK[target.partition(".")[0]] >= PACKAGE_RANK[name.partition(".")[0]]
+    ]
+    assert upward == []
 
 
 def test_every_module_has_a_layer() -> None:
     """A new module must say where it belongs."""
-    assert {name.split(".")[0] for name in modules()} == set(RANK)
+    assert {room(name) for name in modules() if name.startswith("skillshelf.")} == set(RANK)
 
 
 def test_imports_never_point_up() -> None:
@@ -81,8 +96,9 @@ def test_imports_never_point_up() -> None:
     upward = [
         f"{name} -> {target}"
         for name, path in modules().items()
+        if name.startswith("skillshelf.")
         for target in imports(path)
-        if RANK[target.split(".")[0]] > RANK[name.split(".")[0]]
+        if RANK.get(room(target), 0) > RANK[room(name)]
     ]
     assert upward == []
 
@@ -95,17 +111,9 @@ def test_imports_never_go_in_a_circle() -> None:
 
 def test_the_agent_has_no_circles_for_type_checkers_either() -> None:
     """Its objects get what they need, instead of holding each other."""
-    agent = {name: path for name, path in modules().items() if name.startswith("agent")}
+    agent = {name: path for name, path in modules().items() if name.startswith("skillshelf_agent")}
     graph = {name: {*imports(path, for_type_checkers=True)} & agent.keys() - {name} for name, path in agent.items()}
     assert len(list(TopologicalSorter(graph).static_order())) == len(graph)
-
-
-def is_package(name: str) -> bool:
-    return modules()[name].name == "__init__.py"
-
-
-def is_private(name: str) -> bool:
-    return name.rpartition(".")[2].startswith("_")
 
 
 def test_modules_inside_a_folder_are_private() -> None:
@@ -113,7 +121,10 @@ def test_modules_inside_a_folder_are_private() -> None:
     looks_public = [
         name
         for name in modules()
-        if "." in name and not is_package(name) and not is_private(name) and not name.startswith(DOORS_OF_THEIR_OWN)
+        if name.count(".") > 1
+        and not is_package(name)
+        and not is_private(name)
+        and not name.startswith(DOORS_OF_THEIR_OWN)
     ]
     assert looks_public == []
 
@@ -136,7 +147,7 @@ def test_doors_hold_no_logic() -> None:
         f"{name}: {ast.unparse(node)[:60]}"
         for name, path in modules().items()
         if is_package(name)
-        for node in ast.parse(path.read_text()).body
+        for node in parse(path).body
         if not isinstance(node, plain)
     ]
     assert logic == []
@@ -147,10 +158,10 @@ def test_lazy_doors_export_what_type_checkers_read() -> None:
     for name, path in modules().items():
         if "export_lazily(" not in path.read_text() or not is_package(name):
             continue
-        door = importlib.import_module(f"skillshelf.{name}")
+        door = importlib.import_module(name)
         imported = {
             alias.asname or alias.name
-            for node in ast.parse(path.read_text()).body
+            for node in parse(path).body
             if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
             for statement in node.body
             if isinstance(statement, ast.ImportFrom)
@@ -170,12 +181,12 @@ def offers(door: ModuleType, export: str) -> bool:
 
 def test_only_some_layers_touch_files() -> None:
     """Everything else works on values, and can be tested on them."""
-    pure = set().union(*LAYERS[:3]) - {"files"}
+    pure = set().union(*LIBRARY_LAYERS[:3]) - {"files"}
     opening = [
         name
         for name, path in modules().items()
-        if name.split(".")[0] in pure
-        for node in ast.walk(ast.parse(path.read_text()))
+        if name.startswith("skillshelf.") and room(name) in pure
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("open", "os.open", "os.scandir", "os.listdir", "os.stat")
     ]
@@ -185,21 +196,21 @@ def test_only_some_layers_touch_files() -> None:
 def test_files_are_touched_through_the_system_module() -> None:
     """A call past `files.system` would be one that the fault tests cannot fail."""
     through_system = (
-        "files.",
-        "sources.",
-        "trust.",
-        "agent.sessions.",
-        "agent.filetools.",
-        "agent.checkpoints.",
-        "cli.new",
+        "skillshelf.files.",
+        "skillshelf.sources.",
+        "skillshelf.trust.",
+        "skillshelf_agent.sessions.",
+        "skillshelf_agent.filetools.",
+        "skillshelf_agent.checkpoints.",
+        "skillshelf.cli._new",
     )
-    pipes = "agent.filetools._line_search"  # it reads and writes the pipes of its matcher, not files
+    pipes = "skillshelf_agent.filetools._line_search"  # it reads and writes the pipes of its matcher, not files
     calls = {f"os.{name}" for name in vars(system) if hasattr(os, name)} | {"fcntl.flock"}
     past = [
         f"{name}: {ast.unparse(node)}"
         for name, path in modules().items()
         if f"{name}.".startswith(through_system) and name != pipes
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in calls
     ]
     assert past == []

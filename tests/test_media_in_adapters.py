@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faces import FACES
 
+from faces import FACES
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
 from skillshelf.results import MAX_MEDIA
 from skillshelf.sources import ObjectSource
@@ -55,7 +55,7 @@ def test_pydantic_ai_gets_binary_content(shelf: Shelf) -> None:
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
     from skillshelf.adapters.pydantic_ai import Skills
-    from skillshelf.agent.testing import ScriptedModel, call
+    from skillshelf_agent.testing import ScriptedModel, call
 
     agent = Agent(ScriptedModel(call("explain"), call("draw"), "Done."), capabilities=[Skills(shelf)])
     messages = asyncio.run(agent.run("hi")).all_messages()
@@ -67,10 +67,10 @@ def test_pydantic_ai_gets_binary_content(shelf: Shelf) -> None:
 
 def test_langchain_gets_content_blocks(shelf: Shelf) -> None:
     """LangChain's tool messages have no blocks for sound."""
-    from faces.langchain import Scripted
     from langchain.agents import create_agent
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+    from faces.langchain import Scripted
     from skillshelf.adapters.langchain import Skills
 
     calls = [AIMessage("", tool_calls=[{"name": name, "args": {}, "id": name}]) for name in ("explain", "draw")]
@@ -114,11 +114,11 @@ def test_the_openai_agents_sdk_sends_input_images(shelf: Shelf) -> None:
 
 def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
     """The text stays in the response, with the media beside it."""
-    from faces.google_adk import ScriptedLlm
     from google.adk.agents import LlmAgent
     from google.adk.runners import InMemoryRunner
     from google.genai import types
 
+    from faces.google_adk import ScriptedLlm
     from skillshelf.adapters.google_adk import Skills
 
     async def main() -> types.FunctionResponse:
@@ -142,8 +142,8 @@ def test_google_adk_sends_parts_of_the_function_response(shelf: Shelf) -> None:
 def test_the_agent_framework_gets_data_content(shelf: Shelf) -> None:
     """Media are items of the function's result."""
     from agent_framework import Agent
-    from faces.agent_framework import ScriptedClient
 
+    from faces.agent_framework import ScriptedClient
     from skillshelf.adapters.agent_framework import Skills
 
     agent: Agent[Any] = Agent(ScriptedClient(Call("explain", {}), "Done."), context_providers=[Skills(shelf)])
@@ -223,10 +223,10 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
     """The user sees its name, and a resumed conversation has its bytes."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
-    from skillshelf.agent import AgentCore, Sessions
-    from skillshelf.agent.events import ToolReturned
-    from skillshelf.agent.testing import ScriptedModel, call
     from skillshelf.workspace_skills import WorkspaceSkills
+    from skillshelf_agent import AgentCore, Sessions
+    from skillshelf_agent.events import ToolReturned
+    from skillshelf_agent.testing import ScriptedModel, call
 
     def images(core: AgentCore) -> list[bytes]:
         parts = [part for message in core.conversation.messages for part in message.parts]

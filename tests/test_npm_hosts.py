@@ -2,14 +2,11 @@
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.npm_hosts.__main__ import is_different, measure
 from benchmarks.npm_hosts.probes import Bench, measure_folders

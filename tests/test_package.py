@@ -1,12 +1,11 @@
-"""Test the package as an index shows it: its long description has no dead link or picture."""
+"""The packages as they are published: one version, with their license and types, and a description without dead links."""
 
 import email
-import re
 import runpy
-import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email.message import Message
 from pathlib import Path
@@ -14,96 +13,81 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from repository import REPO
 from skillshelf import __version__
 
 pytest.importorskip("hatchling", reason="the dependency group `test` is not installed")
 
-REPO = Path(__file__).parents[1]
-BUILD = "from hatchling.build import build_sdist, build_wheel; build_wheel('dist'); build_sdist('dist')"
+NAMES = sorted(path.name for path in (REPO / "packages").iterdir())
 ADDRESS = "https://code.example/team/skillshelf"
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
-    """Return the files that a build needs, without the rest of the repository."""
-    for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
-        shutil.copy(REPO / name, tmp_path / name)
-    package = tmp_path / "src" / "skillshelf"
-    package.mkdir(parents=True)
-    for name in ("__init__.py", "_version.py"):
-        shutil.copy(REPO / "src" / "skillshelf" / name, package / name)
-    return tmp_path
-
-
-def build(folder: Path) -> list[Message]:
-    """Return the metadata of the wheel and of the source distribution."""
-    subprocess.run([sys.executable, "-c", BUILD], cwd=folder, check=True, capture_output=True, timeout=120)
-    [wheel] = (folder / "dist").glob("*.whl")
-    [sdist] = (folder / "dist").glob("*.tar.gz")
+def build(name: str, folder: Path) -> tuple[list[str], Message, Message]:
+    """Build a package, and return the files in the wheel and the metadata of the wheel and of the sdist."""
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=REPO / "packages" / name, check=True, capture_output=True, timeout=120)
+    [wheel] = folder.glob("*.whl")
+    [sdist] = folder.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
-        [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
-        in_wheel = archive.read(name).decode()
+        names = archive.namelist()
+        [path] = [path for path in names if path.endswith(".dist-info/METADATA")]
+        in_wheel = archive.read(path).decode()
     with tarfile.open(sdist) as tar:
         [member] = [member for member in tar if member.name.count("/") == 1 and member.name.endswith("/PKG-INFO")]
         file = tar.extractfile(member)
         assert file
         in_sdist = file.read().decode()
-    return [email.message_from_string(in_wheel), email.message_from_string(in_sdist)]
+    return names, email.message_from_string(in_wheel), email.message_from_string(in_sdist)
 
 
-def targets(text: str) -> list[str]:
-    """Return every address that the rendered description leads to."""
-    addresses: list[str] = []
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
-        for inner in token.children or ():
-            target = inner.attrGet("href") or inner.attrGet("src")
-            if target:
-                addresses.append(str(target))
-    return addresses
-
-
-def test_the_description_has_no_links_while_the_repository_has_no_address(copy: Path) -> None:
-    """Links keep their text, pictures are left out, and code stays as it is."""
-    for metadata in build(copy):
+@pytest.mark.parametrize("name", NAMES)
+def test_each_package_has_its_license_types_and_a_page_for_the_index(name: str, tmp_path: Path) -> None:
+    files, *descriptions = build(name, tmp_path)
+    assert f"{name.replace('-', '_')}/py.typed" in files
+    assert any(path.endswith("licenses/LICENSE") for path in files)
+    for metadata in descriptions:
+        assert metadata["Version"] == __version__
         text = metadata.get_payload()
         assert isinstance(text, str)
-        assert metadata["Description-Content-Type"] == "text/markdown"
-        assert [target for target in targets(text) if not re.match(r"https?://", target)] == []
-        assert "![" not in text
-        assert "Use it in your agent" in text
-        assert "loads its style guide" not in text  # the caption of a picture
-        assert metadata.get_all("Project-URL") is None
+        assert "pip install" in text
+        assert [target for target in find_targets(text) if not target.startswith("https://")] == []
 
 
-def test_with_an_address_links_and_pictures_lead_to_the_files_of_the_version(copy: Path) -> None:
-    """They show the released files, not later ones."""
-    settings = copy / "pyproject.toml"
-    settings.write_text(settings.read_text().replace('repository = ""', f'repository = "{ADDRESS}/"'))
-    for metadata in build(copy):
-        text = metadata.get_payload()
-        assert isinstance(text, str)
-        addresses = targets(text)
-        assert f"{ADDRESS}/blob/v{__version__}/docs/guides/use-in-your-agent.md" in addresses
-        assert f"{ADDRESS}/raw/v{__version__}/docs/images/skill.svg" in addresses
-        paths = [target.removeprefix(ADDRESS).split("/", 3)[3] for target in addresses if target.startswith(ADDRESS)]
-        assert [path for path in paths if not (REPO / path.partition("#")[0]).exists()] == []
-        assert [target for target in addresses if not target.startswith("https://")] == []
-        assert metadata.get_all("Project-URL") == [
-            f"Repository, {ADDRESS}",
-            f"Documentation, {ADDRESS}/blob/v{__version__}/docs/index.md",
-            f"Changelog, {ADDRESS}/blob/v{__version__}/CHANGELOG.md",
-            f"Issues, {ADDRESS}/issues",
+def find_targets(text: str) -> list[str]:
+    """Return every address that the rendered description leads to: an index has no files for relative ones."""
+    tokens = [inner for token in MarkdownIt("commonmark").parse(text) for inner in token.children or ()]
+    return [str(target) for token in tokens for target in (token.attrGet("href"), token.attrGet("src")) if target]
+
+
+def test_every_extra_of_the_skills_is_one_of_the_library() -> None:
+    """`skillshelf[rag]` installs `skillshelf-skills[rag]`, in the same version."""
+    extras = {
+        name: tomllib.loads((REPO / "packages" / name / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
         ]
+        for name in ("skillshelf", "skillshelf-skills")
+    }
+    for extra in extras["skillshelf-skills"].keys() - {"all"}:
+        assert extras["skillshelf"][extra] == [f"skillshelf-skills[{extra}]=={__version__}"]
 
 
-def test_a_release_needs_its_version_and_the_address_of_the_repository(copy: Path) -> None:
+def test_a_release_needs_one_version_and_the_address_of_the_repository(tmp_path: Path) -> None:
     """The workflow that publishes checks this first."""
     release = runpy.run_path(str(REPO / ".github" / "check_release.py"))
-    (copy / "CHANGELOG.md").write_text(f"# Changelog\n\n## {__version__}\n")
-    assert release["find_obstacles"]("v99", ADDRESS, copy) == [
-        f"The tag is v99, but src/skillshelf/_version.py has the version {__version__}.",
-        f"pyproject.toml has the repository ''. Set it to '{ADDRESS}'.",
-    ]
-    settings = copy / "pyproject.toml"
-    settings.write_text(settings.read_text().replace('repository = ""', f'repository = "{ADDRESS}/"'))
-    assert release["find_obstacles"](f"v{__version__}", ADDRESS, copy) == []
+    version_file = tmp_path / "packages/skillshelf/src/skillshelf/_version.py"
+    version_file.parent.mkdir(parents=True)
+    version_file.write_text(f'__version__ = "{__version__}"\n')
+    for name in NAMES:
+        project = (REPO / "packages" / name / "pyproject.toml").read_text()
+        path = tmp_path / "packages" / name / "pyproject.toml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(project.replace("\n[tool.", f'\n[project.urls]\nRepository = "{ADDRESS}"\n\n[tool.', 1))
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## {__version__}\n")
+
+    assert release["find_obstacles"](f"v{__version__}", ADDRESS, tmp_path) == []
+    obstacles = release["find_obstacles"]("v99", "https://code.example/other", tmp_path)
+    assert f"skillshelf-agent has the version {__version__}. The tag is v99." in obstacles
+    assert f"skillshelf-evals requires skillshelf-agent=={__version__}. The tag is v99." in obstacles
+    assert "skillshelf/_version.py has another version. The tag is v99." in obstacles
+    assert "CHANGELOG.md has no heading for 99." in obstacles
+    assert len([obstacle for obstacle in obstacles if "urls" in obstacle]) == len(NAMES)

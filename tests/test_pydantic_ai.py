@@ -8,7 +8,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent.testing import ScriptedModel, call
+from skillshelf_agent.testing import ScriptedModel, call
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"
 

@@ -12,12 +12,11 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 import prepared
 from chats import OnTerminal, chat, script
-
 from skillshelf import DirectorySource
-from skillshelf.agent.rules import RuleBook
 from skillshelf.files import identify
 from skillshelf.settings import load_settings
 from skillshelf.trust import OwnChanges, Trust, TrustedSource, trusted_text
+from skillshelf_agent.rules import RuleBook
 
 STORED = Path(__file__).parent / "stored"
 WORKSPACE = "/srv/shop"

@@ -17,7 +17,7 @@ RUNS = sorted(path.parent.relative_to(STORED) for path in STORED.rglob("run.json
 @pytest.mark.parametrize("folder", RUNS, ids=str)
 def test_a_stored_run_is_reported_again(folder: Path, tmp_path: Path) -> None:
     """With all of its trials, although checks, options and statistics have changed since."""
-    from skillshelf.evals.report import read_run, summarize, write_run
+    from skillshelf_evals.report import read_run, summarize, write_run
 
     plain = json.loads((STORED / folder / "run.json").read_text())
     run = read_run(STORED / folder)

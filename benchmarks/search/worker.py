@@ -24,6 +24,7 @@ METATOOL_QUERIES = 4_000
 if __name__ == "__main__" and "--without-extra" in sys.argv:
     sys.modules.update(dict.fromkeys(EXTRA_MODULES))  # None: an import fails, and the module cannot be found
 
+from benchmarks.checkout import import_path  # noqa: E402
 from benchmarks.search.choosing import Choice, choose_on_halves  # noqa: E402
 from benchmarks.search.collections import Collection, Query, load  # noqa: E402
 from benchmarks.search.measures import Answer  # noqa: E402
@@ -135,7 +136,7 @@ def time_search(folder: Path, queries: Sequence[str], *, has_extra: bool, checko
     with tempfile.TemporaryDirectory(prefix="skillshelf-search-") as temp:
         asked = Path(temp, "queries.json")
         asked.write_text(json.dumps(queries))
-        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache", "PYTHONPATH": str(checkout.resolve() / "src")}
+        environment = {**os.environ, "XDG_CACHE_HOME": temp + "/cache", "PYTHONPATH": import_path(checkout)}
         os.mkdir(environment["XDG_CACHE_HOME"])
         options = ["--queries", str(asked)]
         speed = SPEED.validate_json(_run("speed", str(folder), has_extra, options, environment))

@@ -27,8 +27,9 @@ from rich.text import Text
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "tests")]
 
-from docs_examples import COLUMNS, WORKSPACE, open_workspace, run_in_terminal  # noqa: E402
 from screen import chat, fresh_clone  # noqa: E402
+
+from docs_examples import COLUMNS, WORKSPACE, open_workspace, run_in_terminal  # noqa: E402
 
 PICTURES = {
     "shelf": ("skillshelf list", "skillshelf search sign a pdf form", "skillshelf why old-deploy"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyte
 from rich.style import Style
 from rich.text import Text
+
 from terminals import start_on_terminal
 
 COMMAND = (sys.executable, "-m", "skillshelf", "chat")

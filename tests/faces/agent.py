@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from faces.pydantic_ai import last_message
-from skillshelf.agent import AgentCore, Answer, Approval
-from skillshelf.agent.events import Finished, ToolReturned
-from skillshelf.agent.testing import ScriptedCall as Step
-from skillshelf.agent.testing import ScriptedModel
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance import Call, Reply, Result
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, Answer, Approval
+from skillshelf_agent.events import Finished, ToolReturned
+from skillshelf_agent.testing import ScriptedCall as Step
+from skillshelf_agent.testing import ScriptedModel
 
 
 @dataclass

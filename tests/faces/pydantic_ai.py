@@ -10,10 +10,10 @@ from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent.testing import Request, ScriptedModel
-from skillshelf.agent.testing import ScriptedCall as Step
 from skillshelf.shelf import Shelf
 from skillshelf.testing.conformance import Call, Reply, Result
+from skillshelf_agent.testing import Request, ScriptedModel
+from skillshelf_agent.testing import ScriptedCall as Step
 
 
 def last_message(request: Request) -> str:

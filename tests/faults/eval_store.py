@@ -163,6 +163,6 @@ def _run_eval(place: Path, url: str, statements: _Statements) -> int:
 
 
 if __name__ == "__main__":
-    import skillshelf.evals.engine._queue  # noqa: F401  # imported once, before the children are forked
+    import skillshelf_evals.engine._queue  # noqa: F401  # imported once, before the children are forked
 
     json.dump(strike_everywhere(sys.argv[1], sys.argv[2], sys.argv[3]), sys.stdout, indent=1)  # type: ignore[arg-type]

@@ -23,8 +23,8 @@ from skillshelf.trust import Trust, TrustedSource
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest
 
-    from skillshelf.agent.checkpoints import Checkpoints
-    from skillshelf.agent.sessions import Session, Sessions
+    from skillshelf_agent.checkpoints import Checkpoints
+    from skillshelf_agent.sessions import Session, Sessions
 
 GUIDE = "Guide, line by line.\n" * 200
 
@@ -161,7 +161,7 @@ class WriteSession:
             assert self._read_back(place) == [*texts, "on"]
 
     def _sessions(self, place: Path) -> Sessions:
-        from skillshelf.agent.sessions import Sessions
+        from skillshelf_agent.sessions import Sessions
 
         return Sessions(str(place / "work"), str(place / "state"))
 
@@ -465,8 +465,8 @@ class TakeCheckpoint:
         return checkpoints.end_turn()
 
     def _open(self, place: Path) -> Checkpoints:
-        from skillshelf.agent.checkpoints import Checkpoints
-        from skillshelf.agent.filetools import FileAccess
+        from skillshelf_agent.checkpoints import Checkpoints
+        from skillshelf_agent.filetools import FileAccess
 
         checkpoints = Checkpoints(FileAccess(os.path.realpath(place / "work")), str(place / "state/work"))
         checkpoints.open_session("session")

@@ -3,15 +3,13 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
-TESTS = Path(__file__).parents[1]
-
-from evals.provider import Provider  # noqa: E402
+from provider import Provider
+from repository import TESTS
 
 CALLS = 2
 # A run makes some twenty statements, and each start takes seconds: all of them are tried with --every-fault.

@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from faults.scenarios import SCENARIOS
+from repository import TESTS
 
 SAMPLE = 12
 
@@ -18,7 +18,7 @@ def test_any_file_operation_can_go_wrong(name: str, long: bool) -> None:
     which = "all" if long else f"sample:{SAMPLE}"
     completed = subprocess.run(
         [sys.executable, "-m", "faults.harness", name, "every", which],
-        cwd=Path(__file__).parents[1],
+        cwd=TESTS,
         capture_output=True,
         text=True,
         check=False,

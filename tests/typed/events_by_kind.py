@@ -2,8 +2,8 @@
 
 from typing import Literal, assert_type
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent.events import BaseEvent, Event, Failed, Finished, SkillLoaded, Text, Usage, from_json
+from skillshelf_agent import AgentCore
+from skillshelf_agent.events import BaseEvent, Event, Failed, Finished, SkillLoaded, Text, Usage, from_json
 
 
 async def answer(core: AgentCore) -> str:

@@ -1,6 +1,6 @@
 """Retrieval over several stores. The caller provides the stores; the skill provides tools and guidance.
 
-This is a sketch that shows how a code skill is built. The real one is `skillshelf.bundled.agentic_rag`.
+This is a sketch that shows how a code skill is built. The real one is `skillshelf_skills.agentic_rag`.
 """
 
 from collections.abc import Mapping, Sequence

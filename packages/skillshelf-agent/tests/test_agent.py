@@ -9,13 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agent_kit import User, agent, of, prompts, requests, say
-from crowd import BUDGET, ask_about, entry_of, write_skills
 from pydantic_ai.messages import ModelResponse
 
+from agent_kit import User, agent, of, prompts, requests, say
+from crowd import BUDGET, ask_about, entry_of, write_skills
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
-from skillshelf.agent import AgentCore, Policy
-from skillshelf.agent.events import (
+from skillshelf.sandbox import find_sandbox
+from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
+from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, Policy
+from skillshelf_agent.events import (
     Event,
     Failed,
     Finished,
@@ -31,12 +34,9 @@ from skillshelf.agent.events import (
     Usage,
     from_json,
 )
-from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.testing import ScriptedModel, call, fail
-from skillshelf.evals import Outcome, Trace
-from skillshelf.sandbox import find_sandbox
-from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent.sessions import Sessions
+from skillshelf_agent.testing import ScriptedModel, call, fail
+from skillshelf_evals import Outcome, Trace
 
 Write = Callable[..., Path]
 NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"

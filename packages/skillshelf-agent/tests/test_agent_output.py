@@ -9,9 +9,8 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, say
-
-from skillshelf.agent.events import Finished, ToolCalled, ToolOutput, ToolReturned
-from skillshelf.agent.testing import call
+from skillshelf_agent.events import Finished, ToolCalled, ToolOutput, ToolReturned
+from skillshelf_agent.testing import call
 
 
 def test_output_is_reported_while_the_command_runs(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, agent, of, requests, say
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
+from agent_kit import User, agent, of, requests, say
 from skillshelf import BaseSkill, SkillError, tool
-from skillshelf.agent import AgentCore, Answer, Approval, Policy
-from skillshelf.agent.events import Finished, SkillsReloaded, ToolReturned
-from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, Answer, Approval, Policy
+from skillshelf_agent.events import Finished, SkillsReloaded, ToolReturned
+from skillshelf_agent.testing import ScriptedModel, call
 
 Write = Callable[..., Path]
 WRITE = call("write_file", path="a.txt", content="new\n")

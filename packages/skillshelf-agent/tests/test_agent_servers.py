@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, of, requests
-from chats import chat, script, tool
 from pydantic_ai.messages import ToolReturnPart
 
-from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
-from skillshelf.agent.events import Event, Finished, Notice, Text, ToolReturned
-from skillshelf.agent.servers import ServerSettings, ToolServers, load_servers
-from skillshelf.agent.testing import ScriptedModel, call
+from agent_kit import User, of, requests
+from chats import chat, script, tool
 from skillshelf.errors import SettingsError
+from skillshelf_agent import AgentCore, Policy, Rule, RuleBook
+from skillshelf_agent.events import Event, Finished, Notice, Text, ToolReturned
+from skillshelf_agent.servers import ServerSettings, ToolServers, load_servers
+from skillshelf_agent.testing import ScriptedModel, call
 
 SERVER = str(Path(__file__).with_name("mcp_tools_server.py"))
 
@@ -303,7 +303,7 @@ def test_no_process_is_left_when_the_agent_is_killed(tmp_path: Path) -> None:
     """Not even one that does not notice the end of its input."""
     program = f"""\
 import asyncio
-from skillshelf.agent.servers import ServerSettings, ToolServers
+from skillshelf_agent.servers import ServerSettings, ToolServers
 
 async def main():
     settings = ServerSettings(name="kit", command={sys.executable!r}, args=[{SERVER!r}, "plain"])

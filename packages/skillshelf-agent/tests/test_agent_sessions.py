@@ -7,13 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from agent_kit import agent, of, prompts, requests, say
 from pydantic_ai.messages import ModelRequest, ModelResponse, UserPromptPart
 
+from agent_kit import agent, of, prompts, requests, say
 from skillshelf import SkillError
-from skillshelf.agent.events import Finished, Notice
-from skillshelf.agent.sessions import Sessions, loaded_skills, typed_text
-from skillshelf.agent.testing import call, fail
+from skillshelf_agent.events import Finished, Notice
+from skillshelf_agent.sessions import Sessions, loaded_skills, typed_text
+from skillshelf_agent.testing import call, fail
 
 Write = Callable[..., Path]
 

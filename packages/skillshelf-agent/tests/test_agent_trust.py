@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, agent, of, requests, say
 
-from skillshelf.agent import AgentCore, Answer
-from skillshelf.agent.events import Failed, Finished, Notice, SkillsReloaded, ToolOutput, ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, requests, say
 from skillshelf.trust import Trust
+from skillshelf_agent import AgentCore, Answer
+from skillshelf_agent.events import Failed, Finished, Notice, SkillsReloaded, ToolOutput, ToolReturned
+from skillshelf_agent.testing import call
 
 Write = Callable[..., Path]
 NEW = "---\nname: greet\ndescription: Say hello.\n---\n\nSay hello in Latin.\n"

@@ -4,17 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_kit import User, agent, of, requests, say
 from hypothesis import given
 from hypothesis import strategies as st
 
 import skillshelf
-from skillshelf.agent import AgentCore, Policy
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
-from skillshelf.agent.testing import ScriptedModel, call
+from agent_kit import User, agent, of, requests, say
+from repository import TESTS
 from skillshelf.errors import SettingsError
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, Policy
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule
+from skillshelf_agent.testing import ScriptedModel, call
 
 
 def run(command: str) -> RuledCall:
@@ -358,7 +359,7 @@ def test_a_file_that_others_can_write_is_not_used(tmp_path: Path) -> None:
         RuleBook("/w", str(path))
 
 
-STORED = Path(__file__).parent / "stored/config/rules.toml"
+STORED = TESTS / "stored/config/rules.toml"
 
 
 def open_stored(tmp_path: Path) -> tuple[RuleBook, Path]:

@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
-from agent_kit import agent, of, requests
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import BinaryContent, ModelRequest, TextContent, UserPromptPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.profiles import ModelProfile
 
-from skillshelf.agent import AgentCore, Attachment, attach_command
-from skillshelf.agent.events import Event, Notice
-from skillshelf.agent.sessions import Sessions, export_markdown, loaded_skills
-from skillshelf.agent.testing import fail
+from agent_kit import agent, of, requests
+from skillshelf_agent import AgentCore, Attachment, attach_command
+from skillshelf_agent.events import Event, Notice
+from skillshelf_agent.sessions import Sessions, export_markdown, loaded_skills
+from skillshelf_agent.testing import fail
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 Write = Callable[..., Path]

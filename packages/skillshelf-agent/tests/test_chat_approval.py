@@ -7,9 +7,8 @@ import pytest
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script, tool
-from terminals import PAGER
-
 from skillshelf.sandbox import find_sandbox
+from terminals import PAGER
 
 
 @pytest.fixture(autouse=True)

@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from chats import OnTerminal, chat, script, tool
 from pydantic_ai.messages import BinaryContent
 
-from skillshelf.agent.sessions import Sessions
+from chats import OnTerminal, chat, script, tool
+from skillshelf_agent.sessions import Sessions
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 pytest.importorskip("dbos", reason="needs the extra `evals`")
 
-from chats import OnTerminal, chat, script, tool
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.agent.sessions import Sessions
-from skillshelf.evals import list_cases
+from chats import OnTerminal, chat, script, tool
 from skillshelf.lint import check_skill
 from skillshelf.shelf import Shelf
+from skillshelf_agent.sessions import Sessions
+from skillshelf_evals import list_cases
 
 FOLDER = ".skillshelf/skills/bump-version"
 SKILL = """\

@@ -10,14 +10,14 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
+
 from agent_kit import agent, prompts
 from chats import chat, script, tool
 from openai_api import OpenAIApi
 from prepared import SKILLSHELF
-
-from skillshelf.agent import Settings
-from skillshelf.agent.events import Event, Finished
-from skillshelf.repl import Pipe
+from skillshelf_agent import Settings
+from skillshelf_agent.events import Event, Finished
+from skillshelf_agent.terminal import Pipe
 
 Write = Callable[..., Path]
 

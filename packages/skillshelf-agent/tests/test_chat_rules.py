@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from chats import OnTerminal, chat, script, tool
 
-from skillshelf.agent.rules import rules_file
+from chats import OnTerminal, chat, script, tool
+from skillshelf_agent.rules import rules_file
 
 
 @pytest.fixture(autouse=True)

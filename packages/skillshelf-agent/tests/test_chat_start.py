@@ -20,7 +20,7 @@ import sys
 
 HEAVY = {
     "markdown_it", "openai", "pydantic", "pydantic_ai", "pygments", "rapidfuzz",
-    "skillshelf.agent._core", "skillshelf.repl._terminal", "skillshelf.slash", "skillshelf.trust",
+    "skillshelf_agent._core", "skillshelf_agent.terminal._terminal", "skillshelf.slash", "skillshelf.trust",
 }
 of_the_installation = set(sys.modules)
 
@@ -73,7 +73,7 @@ def test_the_prompt_needs_only_prompt_toolkit_and_rich(tmp_path: Path, gate: Gat
     modules = gate.list_modules()
     libraries = {module.partition(".")[0] for module in modules} & set(packages_distributions())
     assert libraries - {"coverage", "skillshelf"} == {"prompt_toolkit", "rich", "wcwidth"}
-    assert "skillshelf.repl._footer" in modules
+    assert "skillshelf_agent.terminal._footer" in modules
     terminal.send("lo\r")
     terminal.see("› hello")
     terminal.see("Done.")

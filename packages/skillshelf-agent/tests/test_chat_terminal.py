@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from chats import OnTerminal, script, tool
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from skillshelf.agent.sessions import Sessions
+from chats import OnTerminal, script, tool
+from skillshelf_agent.sessions import Sessions
 
 Write = Callable[..., Path]
 

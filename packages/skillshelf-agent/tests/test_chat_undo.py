@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from chats import OnTerminal, chat, script, tool
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from skillshelf.agent.sessions import Sessions
+from chats import OnTerminal, chat, script, tool
+from skillshelf_agent.sessions import Sessions
 
 DOWN = "\x1b[B"
 

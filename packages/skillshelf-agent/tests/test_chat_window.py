@@ -11,8 +11,7 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script
 from multiplexer import chat_in_tmux, needs_tmux
-
-from skillshelf.repl._footer import breaks_lines_anew
+from skillshelf_agent.terminal._footer import breaks_lines_anew
 
 EDITOR = """\
 import signal, sys, time

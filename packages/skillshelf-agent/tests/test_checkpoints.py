@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, requests, say
-
-from skillshelf.agent import AgentCore, Sessions
-from skillshelf.agent.checkpoints import Checkpoints, _limits
-from skillshelf.agent.events import Finished, Notice
-from skillshelf.agent.filetools import FileAccess
-from skillshelf.agent.testing import call
 from skillshelf.errors import CheckpointError
+from skillshelf_agent import AgentCore, Sessions
+from skillshelf_agent.checkpoints import Checkpoints, _limits
+from skillshelf_agent.events import Finished, Notice
+from skillshelf_agent.filetools import FileAccess
+from skillshelf_agent.testing import call
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from skillshelf import SkillDescriptor
-from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
-from skillshelf.agent.events import Usage
-from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.slash import apply_message
+from skillshelf_agent._compaction import Compacted, CompactionLimits, compact
+from skillshelf_agent.events import Usage
+from skillshelf_agent.sessions import LoadedText, loaded_skills
 
 LOAD = "load_skill_instructions"
 NOTES = apply_message(SkillDescriptor(name="notes", description="Notes."), "Write notes.", "2.1")
@@ -252,7 +252,7 @@ def test_compacting_again_keeps_the_skills_in_use() -> None:
 
 def test_a_note_survives_saving(tmp_path: Any) -> None:
     """The note is recognised in a reopened session: it is not the user's task, and the next note replaces it."""
-    from skillshelf.agent.sessions import Sessions
+    from skillshelf_agent.sessions import Sessions
 
     sessions = Sessions(str(tmp_path), str(tmp_path))
     done = compacted([ask("Go. " * 2000), *load("1", "big", 200), *chat(10)])

@@ -26,18 +26,18 @@ from rich.cells import cell_len
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._commands import list_models
-from skillshelf.repl._keys import make_bindings
-from skillshelf.repl._prompt import (
+from skillshelf.slash import Command, Commands, NameIndex, Suggestion, complete, skill_commands
+from skillshelf.slash import rank as rank_as_spelled
+from skillshelf.tokens import estimate
+from skillshelf_agent.terminal._commands import list_models
+from skillshelf_agent.terminal._keys import make_bindings
+from skillshelf_agent.terminal._prompt import (
     SlashCompleter,
     describe_suggestion,
     format_tokens,
     list_workspace_files,
     rank_with_typos,
 )
-from skillshelf.slash import Command, Commands, NameIndex, Suggestion, complete, skill_commands
-from skillshelf.slash import rank as rank_as_spelled
-from skillshelf.tokens import estimate
 
 
 def do_nothing(host: None, arguments: str) -> None:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import agent, of, requests, say
 from pydantic_ai.messages import BinaryContent
 
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.filetools import PROTECTED_NAMES, FileAccess, FileTools
-from skillshelf.agent.testing import call
+from agent_kit import agent, of, requests, say
+from repository import REPO
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.filetools import PROTECTED_NAMES, FileAccess, FileTools
+from skillshelf_agent.testing import call
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
@@ -83,8 +84,8 @@ def test_a_large_text_costs_little_to_read(tmp_path: Path) -> None:
     (tmp_path / "big.txt").write_text(line * (58_000_000 // len(line)))
     code = """
 import resource, sys
-from skillshelf.agent.filetools import FileAccess
-from skillshelf.agent.filetools._reading import read_page
+from skillshelf_agent.filetools import FileAccess
+from skillshelf_agent.filetools._reading import read_page
 before = resource.getrusage(resource.RUSAGE_SELF)
 page = read_page(FileAccess(sys.argv[1]), "big.txt", offset=1_000_000)
 after = resource.getrusage(resource.RUSAGE_SELF)
@@ -195,7 +196,7 @@ def test_protected_names_are_not_written(tmp_path: Path, path: str) -> None:
 
 
 def test_the_documentation_lists_every_protected_name() -> None:
-    page = Path(__file__).parent.parent / "docs/concepts/safety.md"
+    page = REPO / "docs/concepts/safety.md"
     text = page.read_text()
     assert [name for name in PROTECTED_NAMES if f"`{name}`" not in text] == []
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent.filetools import FileAccess, FileTools, PatternError, search_lines
+from skillshelf_agent.filetools import FileAccess, FileTools, PatternError, search_lines
 
 FILES = [("a.txt", b"one\ntwo words\n"), ("b.txt", b"Two\r\nthree")]
 

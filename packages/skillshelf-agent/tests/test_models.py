@@ -27,10 +27,10 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent import DEFAULTS, ChosenModel, Settings, explain_error, resolve, usage_of
-from skillshelf.agent._explain import error_sentences
-from skillshelf.agent._models import SERVER_WINDOW
 from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
+from skillshelf_agent import DEFAULTS, ChosenModel, Settings, explain_error, resolve, usage_of
+from skillshelf_agent._explain import error_sentences
+from skillshelf_agent._models import SERVER_WINDOW
 
 SECRET = "sk-proj-0123456789abcdefSECRET"
 

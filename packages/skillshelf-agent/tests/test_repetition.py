@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import User, agent, of, requests, say
 
-from skillshelf.agent import Refusal
-from skillshelf.agent.events import Failed, Finished, ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, requests, say
+from skillshelf_agent import Refusal
+from skillshelf_agent.events import Failed, Finished, ToolReturned
+from skillshelf_agent.testing import call
 
 LOOK = call("read_file", path="a.txt")
 OTHER = call("list_directory", path=".")

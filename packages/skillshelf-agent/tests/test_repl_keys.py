@@ -14,9 +14,8 @@ import pytest
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
 from chats import OnTerminal, script, tool
+from skillshelf_agent.terminal._keyboard import keys_to_text
 from terminals import PAGER
-
-from skillshelf.repl._keyboard import keys_to_text
 
 Write = Callable[..., Path]
 HOLD = 'import fcntl, time; f = open("held", "w"); fcntl.flock(f, fcntl.LOCK_EX); time.sleep(60)'

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.repl._answer import MarkdownStream, PrintedBlock, split_blocks
+from skillshelf_agent.terminal._answer import MarkdownStream, PrintedBlock, split_blocks
 
 PIECES = [
     "Words. ",

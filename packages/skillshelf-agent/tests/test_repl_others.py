@@ -10,16 +10,16 @@ import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from chats import OnTerminal, chat, script
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from skillshelf.agent import AgentCore, Settings
-from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.testing import ScriptedModel
-from skillshelf.repl import Pipe
-from skillshelf.repl._quotes import Argument, Diff
+from chats import OnTerminal, chat, script
+from skillshelf_agent import AgentCore, Settings
+from skillshelf_agent.sessions import Sessions
+from skillshelf_agent.terminal import Pipe
+from skillshelf_agent.terminal._quotes import Argument, Diff
+from skillshelf_agent.testing import ScriptedModel
 
 PLUGIN = """
 from skillshelf.slash import Command

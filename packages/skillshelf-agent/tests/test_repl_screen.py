@@ -9,18 +9,18 @@ import pytest
 
 pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 
-from agent_kit import agent, say
-from chats import OnTerminal, chat, script, tool
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
-from terminals import PAGER
 
-from skillshelf.agent import events as on
-from skillshelf.agent.sessions import SessionInfo
-from skillshelf.repl._quotes import Argument, Excerpt
-from skillshelf.repl._screen import Countdown, Screen
-from skillshelf.repl._views import format_status, view_sessions
+from agent_kit import agent, say
+from chats import OnTerminal, chat, script, tool
+from skillshelf_agent import events as on
+from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.terminal._quotes import Argument, Excerpt
+from skillshelf_agent.terminal._screen import Countdown, Screen
+from skillshelf_agent.terminal._views import format_status, view_sessions
+from terminals import PAGER
 
 Write = Callable[..., Path]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import of, prompts
-from openai_api import Broken, Fault, OpenAIApi, Step, chunk
 from pydantic_ai.messages import ModelMessage, ToolCallPart, ToolReturnPart
 
-from skillshelf.agent import AgentCore, Policy, Retries, Settings, resolve
-from skillshelf.agent.events import Event, Failed, Finished, Notice, Retrying, Text, ToolReturned
-from skillshelf.agent.sessions import Sessions
+from agent_kit import of, prompts
+from openai_api import Broken, Fault, OpenAIApi, Step, chunk
+from skillshelf_agent import AgentCore, Policy, Retries, Settings, resolve
+from skillshelf_agent.events import Event, Failed, Finished, Notice, Retrying, Text, ToolReturned
+from skillshelf_agent.sessions import Sessions
 
 JSON = {"content-type": "application/json"}
 HTML = {"content-type": "text/html"}

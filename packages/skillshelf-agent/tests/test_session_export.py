@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.sessions import Session, Sessions, export_json, export_markdown
+from skillshelf_agent.sessions import Session, Sessions, export_json, export_markdown
 
 
 def make_session(*messages: ModelMessage) -> Session:

@@ -30,11 +30,11 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from skillshelf.agent.sessions import LoadedText, Session, Sessions, loaded_skills
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SessionError
 from skillshelf.files import system
 from skillshelf.slash import apply_message
+from skillshelf_agent.sessions import LoadedText, Session, Sessions, loaded_skills
 
 
 @pytest.fixture

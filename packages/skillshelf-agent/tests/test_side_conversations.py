@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from agent_kit import User, agent, of, prompts, requests, say
 from script_kit import write_skill
-
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Settings, resolve
-from skillshelf.agent._models import find_sibling
-from skillshelf.agent.events import (
+from skillshelf.errors import ModelUnavailableError
+from skillshelf.listing import parse
+from skillshelf.trust import Trust, review_text
+from skillshelf_agent import AgentCore, ChosenModel, Policy, Settings, resolve
+from skillshelf_agent._models import find_sibling
+from skillshelf_agent.events import (
     Failed,
     Finished,
     Notice,
@@ -23,11 +26,8 @@ from skillshelf.agent.events import (
     Usage,
     from_json,
 )
-from skillshelf.agent.sessions import Sessions, export_json, export_markdown
-from skillshelf.agent.testing import ScriptedModel, call, fail
-from skillshelf.errors import ModelUnavailableError
-from skillshelf.listing import parse
-from skillshelf.trust import Trust, review_text
+from skillshelf_agent.sessions import Sessions, export_json, export_markdown
+from skillshelf_agent.testing import ScriptedModel, call, fail
 
 FORK = "context: fork\n"
 
@@ -291,7 +291,7 @@ def test_the_user_is_informed_when_another_model_answers(tmp_path: Path, monkeyp
     write_fork(tmp_path / "audit", FORK + "model: claude-opus-4-5\n")
     core = agent(tmp_path, "Clean.")
     core.model = replace(core.model, name="anthropic:claude-sonnet-4-5")
-    monkeypatch.setattr("skillshelf.agent._models._make_from_name", lambda name: core.model.model)
+    monkeypatch.setattr("skillshelf_agent._models._make_from_name", lambda name: core.model.model)
     events = say(core, "/skills:audit")
     assert [event.model for event in of(events, SideStarted)] == ["anthropic:claude-opus-4-5"]
     assert [event.text for event in of(events, Notice)] == [

@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from agent_kit import User, agent, of, requests, say
 from script_kit import Giver, run_call, run_script, write_skill
-
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.sessions import Sessions
-from skillshelf.agent.testing import call
 from skillshelf.trust import Trust
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.sessions import Sessions
+from skillshelf_agent.testing import call
 
 HELLO = "import os, sys\nprint('hello', sys.argv[1:], os.getcwd(), sep='\\n')\n"
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_kit import User, agent, of, say
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, say
 from skillshelf.trust import Trust
+from skillshelf_agent import AgentCore
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import call
 
 Write = Callable[..., Path]
 

@@ -9,12 +9,11 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, say
 from chats import OnTerminal, script
-
-from skillshelf.agent import AgentCore
-from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import SkillError
 from skillshelf.explain import explain_request
 from skillshelf.trust import Trust
+from skillshelf_agent import AgentCore
+from skillshelf_agent.testing import ScriptedModel, call
 
 Write = Callable[..., Path]
 

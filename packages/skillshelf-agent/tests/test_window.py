@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_kit import agent, of, prompts, requests, say
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.messages import (
@@ -23,12 +22,13 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent._compaction import Compacted, CompactionLimits, compact
-from skillshelf.agent._window import Room
-from skillshelf.agent.events import Finished, Notice
-from skillshelf.agent.sessions import Sessions, loaded_skills, make_prompt
-from skillshelf.agent.testing import call
+from agent_kit import agent, of, prompts, requests, say
+from skillshelf_agent import AgentCore
+from skillshelf_agent._compaction import Compacted, CompactionLimits, compact
+from skillshelf_agent._window import Room
+from skillshelf_agent.events import Finished, Notice
+from skillshelf_agent.sessions import Sessions, loaded_skills, make_prompt
+from skillshelf_agent.testing import call
 
 Write = Callable[..., Path]
 LOAD = "load_skill_instructions"

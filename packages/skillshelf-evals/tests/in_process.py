@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from skillshelf.evals import Case, Outcome, make_plan
-from skillshelf.evals.engine import Options, PackedPlan, begin_run, run_plan
+from skillshelf_evals import Case, Outcome, make_plan
+from skillshelf_evals.engine import Options, PackedPlan, begin_run, run_plan
 
 
 def run(

@@ -1,20 +1,21 @@
 """The table of power in docs/reference/eval-statistics.md, by simulation.
 
-`python tests/evals/power.py --write` writes it there. It is seeded, so every run gives the same table.
+`python packages/skillshelf-evals/tests/power.py --write` writes it there. It is seeded, so every run gives the same
+table.
 """
 
 import random
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-from skillshelf.evals.stats import Pair
-from skillshelf.evals.stats._exact import sign_flip
+from repository import REPO
+from skillshelf_evals.stats import Pair
+from skillshelf_evals.stats._exact import sign_flip
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "eval-statistics.md"
+PAGE = REPO / "docs" / "reference" / "eval-statistics.md"
 RUNS = 400
-BEGIN = "<!-- power: made by tests/evals/power.py -->\n"
+BEGIN = "<!-- power: made by packages/skillshelf-evals/tests/power.py -->\n"
 END = "<!-- end of power -->\n"
 
 

@@ -11,12 +11,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from evals.provider import Provider
+from provider import Provider
 
 SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
 _SUITE = '''
 import asyncio, pathlib
-from skillshelf.evals import Case, Message, check
+from skillshelf_evals import Case, Message, check
 
 HERE = pathlib.Path(__file__).parent
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from skillshelf.agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
-from skillshelf.evals import CaseInfo, Check, CheckResult, Outcome, Run, Trace, Verdict, check
-from skillshelf.evals._coverage import SkillContent
-from skillshelf.evals._results import Arm
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
+from skillshelf_agent.events import Event, ReferenceLoaded, SkillLoaded, ToolCalled, Usage
+from skillshelf_evals import CaseInfo, Check, CheckResult, Outcome, Run, Trace, Verdict, check
+from skillshelf_evals._coverage import SkillContent
+from skillshelf_evals._results import Arm
 
 _ARMS: tuple[Arm, ...] = ("with", "without", "old")
 _HOSTILE: tuple[tuple[str, Arm], ...] = (("m", "with"), ("p", "without"))

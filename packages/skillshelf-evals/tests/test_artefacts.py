@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.in_process import run as run_in_process
-from skillshelf.agent.testing import call
-from skillshelf.evals import Artefact, Case, FileState, Message, Outcome, Trace
-from skillshelf.evals._artefacts import ArtefactFolder, Artefacts, LeftOut
-from skillshelf.evals.report import read_run
+from in_process import run as run_in_process
+from skillshelf_agent.testing import call
+from skillshelf_evals import Artefact, Case, FileState, Message, Outcome, Trace
+from skillshelf_evals._artefacts import ArtefactFolder, Artefacts, LeftOut
+from skillshelf_evals.report import read_run
 
 Run = Callable[..., tuple[int, str, str]]
 

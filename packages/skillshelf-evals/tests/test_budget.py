@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from evals.in_process import run
-from evals.processes import Child, count_trials, expect_each_call_once, model_options, suite
-from evals.provider import Provider
-from skillshelf.agent import Settings
-from skillshelf.agent.events import Usage
+from in_process import run
+from processes import Child, count_trials, expect_each_call_once, model_options, suite
+from provider import Provider
 from skillshelf.errors import RunStoppedError
-from skillshelf.evals import Case, Message, check, make_plan
-from skillshelf.evals.engine import Options, Price, SpendingLimits
-from skillshelf.evals.engine._estimate import estimate_judging, estimate_usage
-from skillshelf.evals.report import read_history, read_run
+from skillshelf_agent import Settings
+from skillshelf_agent.events import Usage
+from skillshelf_evals import Case, Message, check, make_plan
+from skillshelf_evals.engine import Options, Price, SpendingLimits
+from skillshelf_evals.engine._estimate import estimate_judging, estimate_usage
+from skillshelf_evals.report import read_history, read_run
 
 CALLS = 3
 TOKENS_OF_A_CALL = 15

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillshelf.agent.events import (
+from skillshelf.errors import EvalError
+from skillshelf.listing import Entry
+from skillshelf.listing._markup import render
+from skillshelf.skill import BaseSkill, tool
+from skillshelf_agent.events import (
     ReferenceDenied,
     ReferenceLoaded,
     SkillInvoked,
@@ -21,14 +25,10 @@ from skillshelf.agent.events import (
     ToolReturned,
     Usage,
 )
-from skillshelf.agent.testing import ScriptedModel
-from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check, run_trial
-from skillshelf.evals.check._behavior import is_part
-from skillshelf.evals.check._check import BUILT_IN
-from skillshelf.listing import Entry
-from skillshelf.listing._markup import render
-from skillshelf.skill import BaseSkill, tool
+from skillshelf_agent.testing import ScriptedModel
+from skillshelf_evals import Case, Check, FileState, Message, Trace, Verdict, check, run_trial
+from skillshelf_evals.check._behavior import is_part
+from skillshelf_evals.check._check import BUILT_IN
 
 TRACE = Trace(
     (
@@ -240,7 +240,7 @@ def test_any_part_of_the_arguments_is_a_part(arguments: dict[str, Any], data: st
 
 def test_a_pattern_that_takes_forever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict of the check and of its opposite is an error."""
-    monkeypatch.setattr("skillshelf.evals.check._search.SEARCH_SECONDS", 0.5)
+    monkeypatch.setattr("skillshelf_evals.check._search.SEARCH_SECONDS", 0.5)
     slow = check.response_matches(r"(a+)+$")
     found = verdict(slow, Trace(answers=("a" * 40 + "b",)))
     assert "took more than" in found.error
@@ -382,8 +382,8 @@ def test_a_check_that_raises_is_an_error(function: Callable[[Trace], Any]) -> No
 
 
 def test_the_checks_read_a_real_trial(tmp_path: Path) -> None:
-    from skillshelf.agent import ChosenModel
-    from skillshelf.agent.testing import call
+    from skillshelf_agent import ChosenModel
+    from skillshelf_agent.testing import call
 
     skill = tmp_path / "demo"
     (skill / "references").mkdir(parents=True)
@@ -436,8 +436,8 @@ class Eraser(BaseSkill):
 )
 def test_the_agent_s_refusals_are_known(policy: str, name: str, arguments: dict[str, Any]) -> None:
     """Refusals of the gate and of a skill policy are marked in the events, so that a refused call does not count."""
-    from skillshelf.agent import ChosenModel
-    from skillshelf.agent.testing import call
+    from skillshelf_agent import ChosenModel
+    from skillshelf_agent.testing import call
 
     blocked = Eraser().with_policy({"erase": "blocked"})
     case = Case("refused", (Message("Go."),), code_skills=(blocked,), policy=policy)

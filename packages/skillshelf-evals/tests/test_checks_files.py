@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillshelf.errors import EvalError
-from skillshelf.evals import FileState, Trace, Verdict, check, find_cases
-from skillshelf.evals.check import Check
+from skillshelf_evals import FileState, Trace, Verdict, check, find_cases
+from skillshelf_evals.check import Check
 
 SCHEMA = {
     "type": "object",

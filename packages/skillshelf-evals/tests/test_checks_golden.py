@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from skillshelf.evals import Check, FileState, Trace, Verdict, check
-from skillshelf.evals.formats import find_cases
+from skillshelf_evals import Check, FileState, Trace, Verdict, check
+from skillshelf_evals.formats import find_cases
 
 TRACE = Trace(answers=("First.", "I wrote out.txt."), files={"out.txt": FileState("Hello\n", True)})
 
@@ -37,7 +37,7 @@ def test_the_path_of_an_opposite_golden_check_in_python_is_relative_to_its_file(
     """A path that does not exist would let everything pass."""
     (tmp_path / "bad.txt").write_text("First.\n")
     (tmp_path / "cases.py").write_text(
-        "from skillshelf.evals import *\nCASES = [Case('a', ('x',), (~check.golden('bad.txt'),))]\n"
+        "from skillshelf_evals import *\nCASES = [Case('a', ('x',), (~check.golden('bad.txt'),))]\n"
     )
     [case], faults = find_cases([str(tmp_path / "cases.py")])
     assert not faults

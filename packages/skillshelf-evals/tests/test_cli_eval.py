@@ -12,10 +12,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from chats import script, tool
 
-from evals.judging import decide
-from evals.processes import (
+from chats import script, tool
+from judging import decide
+from processes import (
     Child,
     count_responses,
     count_trials,
@@ -24,9 +24,9 @@ from evals.processes import (
     suite,
     wait_until,
 )
-from evals.provider import Provider
+from provider import Provider
 from skillshelf.cli._output import Output
-from skillshelf.cli.eval._progress import Progress, ProgressBar
+from skillshelf_evals.cli._progress import Progress, ProgressBar
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
@@ -336,7 +336,7 @@ def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
 
 
 def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from skillshelf.evals import Outcome, Trace
+    from skillshelf_evals import Outcome, Trace
 
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -350,8 +350,8 @@ def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch, capsys
 
 def test_a_pipe_gets_a_line_of_progress_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
     """On standard error: standard output is for the report."""
-    from skillshelf.agent.events import Usage
-    from skillshelf.evals import Outcome, Trace
+    from skillshelf_agent.events import Usage
+    from skillshelf_evals import Outcome, Trace
 
     lines: list[str] = []
 
@@ -482,7 +482,7 @@ def test_a_new_skill_is_left_out_of_the_comparison_with_a_note(
 
 def test_old_finished_runs_are_removed(run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted runs and those with --report stay."""
-    from skillshelf.evals import _run_folder
+    from skillshelf_evals import _run_folder
 
     monkeypatch.setattr(_run_folder, "MAX_RUNS_KEPT", 3)
     cases(GOOD, ERROR)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from skillshelf import BaseSkill, tool
-from skillshelf.agent import ChosenModel
-from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, find_cases, make_plan, run_trial
-from skillshelf.evals.engine._packing import Packer, Unpacker
+from skillshelf_agent import ChosenModel
+from skillshelf_agent.testing import ScriptedModel, call
+from skillshelf_evals import Case, Message, find_cases, make_plan, run_trial
+from skillshelf_evals.engine._packing import Packer, Unpacker
 
 Run = Callable[..., tuple[int, str, str]]
 

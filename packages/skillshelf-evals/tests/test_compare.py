@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from evals.run_kit import case, run_of, scripted_case
-from skillshelf.evals import CaseInfo, Run
-from skillshelf.evals.report import compare, render_plain
-from skillshelf.evals.report._comparison import RunComparison
+from run_kit import case, run_of, scripted_case
+from skillshelf_evals import CaseInfo, Run
+from skillshelf_evals.report import compare, render_plain
+from skillshelf_evals.report._comparison import RunComparison
 
 
 def before() -> Run:

@@ -22,9 +22,9 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolReturnPart
 
-from evals.in_process import run
-from evals.judging import decide
-from evals.processes import (
+from in_process import run
+from judging import decide
+from processes import (
     Child,
     count_responses,
     count_trials,
@@ -33,13 +33,13 @@ from evals.processes import (
     suite,
     wait_until,
 )
-from evals.provider import Provider
+from provider import Provider
 from skillshelf import BaseSkill
-from skillshelf.agent import Settings
-from skillshelf.agent.testing import ScriptedModel, call, fail
 from skillshelf.errors import EvalError, RunStoppedError
-from skillshelf.evals import Case, Edit, Message, check, make_plan
-from skillshelf.evals.engine import (
+from skillshelf_agent import Settings
+from skillshelf_agent.testing import ScriptedModel, call, fail
+from skillshelf_evals import Case, Edit, Message, check, make_plan
+from skillshelf_evals.engine import (
     Options,
     PackedPlan,
     RunFolder,
@@ -47,11 +47,11 @@ from skillshelf.evals.engine import (
     lock_run,
     read_run_folder,
 )
-from skillshelf.evals.engine._guard import CircuitBreaker, RunGuard
-from skillshelf.evals.engine._packing import Packer, Unpacker
-from skillshelf.evals.engine._response_cache import CachedModel
-from skillshelf.evals.engine._store import RunStore, file_error, open_file_store
-from skillshelf.evals.report import find_run_folder
+from skillshelf_evals.engine._guard import CircuitBreaker, RunGuard
+from skillshelf_evals.engine._packing import Packer, Unpacker
+from skillshelf_evals.engine._response_cache import CachedModel
+from skillshelf_evals.engine._store import RunStore, file_error, open_file_store
+from skillshelf_evals.report import find_run_folder
 
 CASES, CALLS = 4, 3
 
@@ -120,7 +120,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
 
 MADE_HERE = """
 from skillshelf import BaseSkill
-from skillshelf.evals import Case, Message, check
+from skillshelf_evals import Case, Message, check
 
 class Lookup(BaseSkill):
     name, description, instructions = "lookup", "Finds things.", "Look it up."

@@ -1,7 +1,6 @@
 """The eval files of other tools: each field is a check or a note, and a file loads whole."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from benchmarks.eval_files import load_files
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import Case, find_cases
-from skillshelf.evals._case import digest_text
-from skillshelf.evals.formats._json_values import EntryValues
+from skillshelf_evals import Case, find_cases
+from skillshelf_evals._case import digest_text
+from skillshelf_evals.formats._json_values import EntryValues
 
 Read = Callable[..., tuple[list[Case], list[Diagnostic]]]
 

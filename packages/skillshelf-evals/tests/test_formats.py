@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.agent.testing import Fail, ScriptedCall
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
-from skillshelf.evals._case import digest_text
-from skillshelf.evals.formats._document import parse_document
+from skillshelf_agent.testing import Fail, ScriptedCall
+from skillshelf_evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
+from skillshelf_evals._case import digest_text
+from skillshelf_evals.formats._document import parse_document
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GREETER = str(FIXTURES / "greeter")
@@ -89,8 +89,8 @@ def test_a_case_may_have_several_turns_and_edits_between_them() -> None:
 
 
 def test_a_case_from_a_file_can_be_run() -> None:
-    from skillshelf.agent import ChosenModel
-    from skillshelf.agent.testing import ScriptedModel
+    from skillshelf_agent import ChosenModel
+    from skillshelf_agent.testing import ScriptedModel
 
     case = one("greeter")[0]["greets by name"]
     trace = asyncio.run(run_trial(case, ChosenModel.from_model(ScriptedModel(*(case.script or ())))))
@@ -265,36 +265,36 @@ def test_reading_a_module_leaves_nothing_behind() -> None:
         ("def cases():\n    raise SystemExit(3)", ":2: it raises SystemExit: 3."),
         ("import no_such_module\nCASES = []", ":1: it raises ModuleNotFoundError: No module named 'no_such_module'"),
         (
-            "from skillshelf.evals import check\nCASES = [\n check.response_matches('(')]",
+            "from skillshelf_evals import check\nCASES = [\n check.response_matches('(')]",
             ":3: '(' is not a regular",
         ),
         ("CASES = [5]", ":1: case 1 is int. Define CASES"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ())]", ":3: 'a' has no message"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', (5,), (print,))]", ":3: a turn is int"),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',))]", ":3: 'a' checks nothing"),
+        ("from skillshelf_evals import *\nCASES = [\n  Case('a', ())]", ":3: 'a' has no message"),
+        ("from skillshelf_evals import *\nCASES = [\n  Case('a', (5,), (print,))]", ":3: a turn is int"),
+        ("from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',))]", ":3: 'a' checks nothing"),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), code_skills=5)]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), (print,), code_skills=5)]",
             ":3: code_skills of 'a'",
         ),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), skills=('no',))]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), (print,), skills=('no',))]",
             ":3: there is no fo",
         ),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'a': 1})]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'a': 1})]",
             ":3: the file 'a' is",
         ),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), should_trigger=True)]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), should_trigger=True)]",
             ":3: it is not known which",
         ),
-        ("from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (5,))]", ":3: a check is int"),
+        ("from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), (5,))]", ":3: a check is int"),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'../a': b''})]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', ('x',), (print,), files={'../a': b''})]",
             ":3: the path '../a'",
         ),
         (
-            "from skillshelf.evals import *\nCASES = [\n  Case('a', (Edit('/a', ''),), (print,))]",
+            "from skillshelf_evals import *\nCASES = [\n  Case('a', (Edit('/a', ''),), (print,))]",
             ":3: the path '/a' is not",
         ),
     ],
@@ -306,7 +306,7 @@ def test_a_fault_in_python_has_its_line(read: Any, text: str, said: str) -> None
 
 
 def test_one_bad_case_in_python_does_not_hide_the_others(read: Any) -> None:
-    cases, faults = read("from skillshelf.evals import *\nCASES = [5, Case('b', ('x',), (print,))]", "suite.py")
+    cases, faults = read("from skillshelf_evals import *\nCASES = [5, Case('b', ('x',), (print,))]", "suite.py")
     assert ([case.name for case in cases], len(faults)) == (["b"], 1)
 
 
@@ -503,7 +503,7 @@ def test_reading_cases_imports_no_model_library() -> None:
     """They take seconds to import."""
     import subprocess
 
-    code = "import sys; from skillshelf.evals import find_cases; find_cases(sys.argv[1:]); print(*sys.modules)"
+    code = "import sys; from skillshelf_evals import find_cases; find_cases(sys.argv[1:]); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code, str(FIXTURES / "suite")], capture_output=True, text=True, check=True
     )
@@ -601,7 +601,7 @@ def test_the_only_skill_of_a_folder_is_the_skill_under_test(write: Callable[...,
 
 
 def test_typos_in_python_cases_are_found_too(write: Callable[..., Path]) -> None:
-    text = "from skillshelf.evals import *\nCASES = [Case('a', ('x',), (check.skill_loaded('csv-claen'),))]\n"
+    text = "from skillshelf_evals import *\nCASES = [Case('a', ('x',), (check.skill_loaded('csv-claen'),))]\n"
     skill = write("csv-clean", evals__cases_py=text).parent
     [fault] = find_cases([skill])[1]
     assert (fault.line, fault.fix) == (2, "Did you mean 'csv-clean'?")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.run_kit import case, run_of, scripted_case
-from skillshelf.evals import Run
-from skillshelf.evals.report import Gates, judge_run, summarize
-from skillshelf.evals.report._gates import Judgement
+from run_kit import case, run_of, scripted_case
+from skillshelf_evals import Run
+from skillshelf_evals.report import Gates, judge_run, summarize
+from skillshelf_evals.report._gates import Judgement
 
 
 def _judge(run: Run, **gates: object) -> Judgement:

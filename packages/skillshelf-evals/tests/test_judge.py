@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from evals.in_process import run
-from evals.judging import decide
-from evals.provider import Provider
-from skillshelf.agent import Settings
-from skillshelf.agent.events import SkillInvoked, SkillLoaded, ToolCalled, ToolReturned, Usage
-from skillshelf.agent.testing import ScriptedModel, fail
-from skillshelf.evals import Case, Check, FileState, Message, Trace, Verdict, check
-from skillshelf.evals._limits import (
+from in_process import run
+from judging import decide
+from provider import Provider
+from skillshelf_agent import Settings
+from skillshelf_agent.events import SkillInvoked, SkillLoaded, ToolCalled, ToolReturned, Usage
+from skillshelf_agent.testing import ScriptedModel, fail
+from skillshelf_evals import Case, Check, FileState, Message, Trace, Verdict, check
+from skillshelf_evals._limits import (
     MAX_SHOWN_ANSWERS,
     MAX_SHOWN_FILES,
     MAX_SHOWN_INPUTS,
     MAX_SHOWN_MESSAGES,
     MAX_SHOWN_STEPS,
 )
-from skillshelf.evals.check import describe_work
-from skillshelf.evals.check._judge import write_question
-from skillshelf.evals.engine import Options
+from skillshelf_evals.check import describe_work
+from skillshelf_evals.check._judge import write_question
+from skillshelf_evals.engine import Options
 
 BILL = Trace(
     events=(
@@ -119,7 +119,7 @@ def test_a_trial_keeps_the_messages_and_files_that_a_judge_needs(tmp_path: Path)
 
 
 def _writes(path: str, text: str) -> object:
-    from skillshelf.agent.testing import call
+    from skillshelf_agent.testing import call
 
     return call("write_file", path=path, content=text)
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.judging import decide
-from evals.provider import Provider
-from skillshelf.evals.stats import Interval, JudgeQuality, JudgeVerdict, measure_judge
-from skillshelf.evals.stats._judging import cohen_kappa
+from judging import decide
+from provider import Provider
+from skillshelf_evals.stats import Interval, JudgeQuality, JudgeVerdict, measure_judge
+from skillshelf_evals.stats._judging import cohen_kappa
 
 Run = Callable[..., tuple[int, str, str]]
 

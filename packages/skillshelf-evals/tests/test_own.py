@@ -8,8 +8,8 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from docs_examples import REPO, WORKSPACE
 
+from docs_examples import REPO, WORKSPACE
 from skillshelf.skill_authoring.skill import SkillAuthoringSkill
 
 Run = Callable[..., tuple[int, str, str]]

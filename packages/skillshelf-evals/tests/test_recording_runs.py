@@ -5,18 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import script
 
-from evals.in_process import run
-from evals.judging import decide
-from evals.provider import Provider
-from skillshelf.agent import Settings
+from chats import script
+from in_process import run
+from judging import decide
+from provider import Provider
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Message, Outcome, Trace, check
-from skillshelf.evals._recording import TrialRecording
-from skillshelf.evals.engine import Options
-from skillshelf.evals.engine._models import find_replayed_judge, find_replayed_model
-from skillshelf.evals.engine._runner import add_worker_files
+from skillshelf_agent import Settings
+from skillshelf_evals import Case, Message, Outcome, Trace, check
+from skillshelf_evals._recording import TrialRecording
+from skillshelf_evals.engine import Options
+from skillshelf_evals.engine._models import find_replayed_judge, find_replayed_model
+from skillshelf_evals.engine._runner import add_worker_files
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
@@ -302,7 +302,7 @@ def test_of_several_recorded_judges_one_must_be_named(tmp_path: Path) -> None:
 
 
 def test_the_usage_of_judges_is_counted_apart_from_the_agents(tmp_path: Path) -> None:
-    from skillshelf.agent.events import Usage
+    from skillshelf_agent.events import Usage
 
     checks = (check.judge("It is well."), ~check.judge("It is bad."))
     with Provider(1, lambda body, number: decide("yes", "no") if "bad" in str(body) else "Well.") as provider:
@@ -313,7 +313,7 @@ def test_the_usage_of_judges_is_counted_apart_from_the_agents(tmp_path: Path) ->
 
 
 def test_a_cost_is_known_if_all_of_its_parts_are() -> None:
-    from skillshelf.agent.events import Usage
+    from skillshelf_agent.events import Usage
 
     paid = Outcome("one", "with", 1, (), Trace(usage=Usage(1, 2, 0, 0.5)), Usage(3, 4, 1, 0.25))
     assert paid.usage == Usage(4, 6, 1, 0.75)

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.run_kit import TEXTS, case, result, run_of, sample, scripted_case
+from run_kit import TEXTS, case, result, run_of, sample, scripted_case
 from skillshelf.cli._diagnostics import github_annotation
 from skillshelf.descriptor import Diagnostic
-from skillshelf.evals import Check, Run, Verdict, check
-from skillshelf.evals.report import Gates, annotate, judge_run, summarize
-from skillshelf.evals.report._annotations import SkillLines
+from skillshelf_evals import Check, Run, Verdict, check
+from skillshelf_evals.report import Gates, annotate, judge_run, summarize
+from skillshelf_evals.report._annotations import SkillLines
 
 SKILL = """\
 ---

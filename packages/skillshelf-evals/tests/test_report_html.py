@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evals.run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample, scripted_case, system
-from skillshelf.agent.events import (
+from run_kit import TEXTS, case, hostile, loads, outcome, run_of, sample, scripted_case, system
+from skillshelf.listing import Entry
+from skillshelf.listing._markup import render
+from skillshelf_agent.events import (
     Event,
     Finished,
     Notice,
@@ -28,16 +30,14 @@ from skillshelf.agent.events import (
     ToolCalled,
     ToolReturned,
 )
-from skillshelf.evals import FileState, Run, Trace
-from skillshelf.evals._artefacts import Artefact, Artefacts, LeftOut
-from skillshelf.evals._coverage import SkillContent
-from skillshelf.evals._trace import CommandRun
-from skillshelf.evals.report import render_page, summarize, write_run
-from skillshelf.evals.report._summary import Summary
-from skillshelf.evals.report._tables import COUNTED, link_gain, link_rate, link_trials
-from skillshelf.evals.report._trials import Step, TranscriptBook, list_steps, trace_way
-from skillshelf.listing import Entry
-from skillshelf.listing._markup import render
+from skillshelf_evals import FileState, Run, Trace
+from skillshelf_evals._artefacts import Artefact, Artefacts, LeftOut
+from skillshelf_evals._coverage import SkillContent
+from skillshelf_evals._trace import CommandRun
+from skillshelf_evals.report import render_page, summarize, write_run
+from skillshelf_evals.report._summary import Summary
+from skillshelf_evals.report._tables import COUNTED, link_gain, link_rate, link_trials
+from skillshelf_evals.report._trials import Step, TranscriptBook, list_steps, trace_way
 
 
 def test_the_way_of_a_skill_goes_from_offered_to_followed() -> None:

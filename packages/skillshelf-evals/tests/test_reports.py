@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from rich.console import Console
 
-from evals.run_kit import TEXTS, case, hostile, outcome, result, run_of, sample, scripted_case
-from skillshelf.agent.events import Failed, Usage
-from skillshelf.evals import CaseInfo, CheckResult, Run, Verdict, check
-from skillshelf.evals._coverage import SkillContent
-from skillshelf.evals.report import (
+from run_kit import TEXTS, case, hostile, outcome, result, run_of, sample, scripted_case
+from skillshelf.rendering import Cleaned
+from skillshelf.tables import Table
+from skillshelf_agent.events import Failed, Usage
+from skillshelf_evals import CaseInfo, CheckResult, Run, Verdict, check
+from skillshelf_evals._coverage import SkillContent
+from skillshelf_evals.report import (
     Gates,
     RunUnreadableError,
     annotate,
@@ -36,11 +38,9 @@ from skillshelf.evals.report import (
     summary_tables,
     write_run,
 )
-from skillshelf.evals.report._format import format_interval, format_rate
-from skillshelf.evals.report._summary import Fault, Miss, Summary
-from skillshelf.evals.stats import Counts, Interval, exact_rate
-from skillshelf.rendering import Cleaned
-from skillshelf.tables import Table
+from skillshelf_evals.report._format import format_interval, format_rate
+from skillshelf_evals.report._summary import Fault, Miss, Summary
+from skillshelf_evals.stats import Counts, Interval, exact_rate
 
 
 def test_the_summary_counts_errors_apart() -> None:

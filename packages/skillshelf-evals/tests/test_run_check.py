@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from evals.in_process import run as run_in_process
-from evals.provider import Provider
-from skillshelf.agent import ChosenModel, Settings
-from skillshelf.agent.testing import ScriptedModel, call, fail
+from in_process import run as run_in_process
+from provider import Provider
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, Check, Edit, Message, Outcome, Trace, Verdict, check, run_trial
-from skillshelf.evals._trace import trace_from_json
-from skillshelf.evals.engine import Options
-from skillshelf.evals.engine._packing import Packer, Unpacker
-from skillshelf.evals.report import read_run
+from skillshelf_agent import ChosenModel, Settings
+from skillshelf_agent.testing import ScriptedModel, call, fail
+from skillshelf_evals import Case, Check, Edit, Message, Outcome, Trace, Verdict, check, run_trial
+from skillshelf_evals._trace import trace_from_json
+from skillshelf_evals.engine import Options
+from skillshelf_evals.engine._packing import Packer, Unpacker
+from skillshelf_evals.report import read_run
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]

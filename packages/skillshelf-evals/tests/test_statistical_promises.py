@@ -11,9 +11,9 @@ from statistics import fmean
 
 import pytest
 
-from evals.power import PAGE, Design, make_table, measure_power, simulate_pairs
-from skillshelf.evals.stats import Pair, TriggerTrial, clustered_rate, difference, holm, score_triggers, settle
-from skillshelf.evals.stats._exact import sign_flip
+from power import PAGE, Design, make_table, measure_power, simulate_pairs
+from skillshelf_evals.stats import Pair, TriggerTrial, clustered_rate, difference, holm, score_triggers, settle
+from skillshelf_evals.stats._exact import sign_flip
 
 Rates = tuple[float, float]
 """The true pass rates of a case, without and with the skill."""

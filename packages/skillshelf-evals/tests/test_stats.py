@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import Shelf
-from skillshelf.agent.events import Usage
-from skillshelf.evals._coverage import Section, SkillContent, measure_coverage, read_skill_contents
-from skillshelf.evals.stats import (
+from skillshelf_agent.events import Usage
+from skillshelf_evals._coverage import Section, SkillContent, measure_coverage, read_skill_contents
+from skillshelf_evals.stats import (
     Counts,
     Difference,
     Pair,
@@ -37,8 +37,8 @@ from skillshelf.evals.stats import (
     settle,
     sum_spending,
 )
-from skillshelf.evals.stats._exact import mcnemar, sign_flip
-from skillshelf.evals.stats._rates import student_quantile
+from skillshelf_evals.stats._exact import mcnemar, sign_flip
+from skillshelf_evals.stats._rates import student_quantile
 
 counts = st.integers(1, 6).flatmap(lambda total: st.tuples(st.integers(0, total), st.just(total)))
 pairs = st.lists(st.builds(Pair, st.just("c"), counts, counts), min_size=1, max_size=9)
@@ -479,7 +479,7 @@ def test_spending_counts_the_trials_without_a_price() -> None:
 
 _COVER_WITH_A_CPU_LIMIT = """
 import json, resource, sys, time
-from skillshelf.evals._coverage import SkillContent, measure_coverage
+from skillshelf_evals._coverage import SkillContent, measure_coverage
 
 titles = json.load(sys.stdin)
 limit = int(time.process_time()) + 3

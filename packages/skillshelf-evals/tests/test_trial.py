@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from skillshelf.agent import ChosenModel
-from skillshelf.agent.testing import ScriptedModel, call
-from skillshelf.evals import Case, Check, Edit, Message, Trace, check, run_trial
-from skillshelf.evals._trace import trace_from_json
-from skillshelf.evals.engine._packing import Packer, Unpacker
+from skillshelf_agent import ChosenModel
+from skillshelf_agent.testing import ScriptedModel, call
+from skillshelf_evals import Case, Check, Edit, Message, Trace, check, run_trial
+from skillshelf_evals._trace import trace_from_json
+from skillshelf_evals.engine._packing import Packer, Unpacker
 
 Write = Callable[..., Path]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.run_kit import case, run_of
-from skillshelf.evals import Run
-from skillshelf.evals.report import read_history, summarize, write_run
+from run_kit import case, run_of
+from skillshelf_evals import Run
+from skillshelf_evals.report import read_history, summarize, write_run
 
 Command = Callable[..., tuple[int, str, str]]
 

@@ -10,9 +10,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from sites import Page, Site, send
-
-from skillshelf.bundled.authentication_gates import Credential, CredentialRequest, OAuthClient, Vault
-from skillshelf.bundled.authentication_gates.skill import AuthenticationGatesSkill
+from skillshelf_skills.authentication_gates import Credential, CredentialRequest, OAuthClient, Vault
+from skillshelf_skills.authentication_gates.skill import AuthenticationGatesSkill
 
 USER = "ada"
 PASSWORD = "correct horse/battery+staple"

@@ -6,9 +6,9 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from skillshelf.bundled.agentic_rag import DocumentFolder, GraphFile, Sources
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.skill import Permission
+from skillshelf_skills.agentic_rag import DocumentFolder, GraphFile, Sources
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 ALL: dict[str, Permission] = {
     "gather": "safe",
@@ -101,7 +101,7 @@ with ladybug.Database(sys.argv[1]) as database, ladybug.Connection(database) as 
 @cache
 def open_for_evals() -> AgenticRagSkill:
     """Return the skill on a handbook, a graph, and an index in Azure whose key nobody has set."""
-    from skillshelf.bundled.agentic_rag import AzureIndex
+    from skillshelf_skills.agentic_rag import AzureIndex
 
     folder = Path(tempfile.mkdtemp(prefix="handbook-"))
     handbook = DocumentFolder(str(write_handbook(folder)))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from skillshelf.bundled.pdf_extraction import ReadLimits
-from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
+from skillshelf_skills.pdf_extraction import ReadLimits
+from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 
 _PADDING = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
 A4 = (595, 842)

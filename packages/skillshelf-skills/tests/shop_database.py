@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from skillshelf.bundled.database.skill import DatabaseSkill
+from skillshelf_skills.database.skill import DatabaseSkill
 
 SCHEMA = """
 CREATE TABLE customers (id integer PRIMARY KEY, name text NOT NULL);

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from bundled.calling import call
-from bundled.handbook import ALL, HOLIDAYS, write_handbook
+from calling import call
+from handbook import ALL, HOLIDAYS, write_handbook
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.sandbox import Worker, WorkerError
 from skillshelf.tokens import estimate
+from skillshelf_skills.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 pytest.importorskip("trafilatura", reason="the extra rag is not installed")
 

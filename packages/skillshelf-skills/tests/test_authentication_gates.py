@@ -18,21 +18,21 @@ import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.gated_site import ALL, CLIENT_ID, PASSWORD, SESSION, TOKEN, USER, FixedVault, GatedSite, no_pause
+from calling import call
+from gated_site import ALL, CLIENT_ID, PASSWORD, SESSION, TOKEN, USER, FixedVault, GatedSite, no_pause
+from sites import Site, send
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.authentication_gates import (
+from skillshelf.errors import AddressRefusedError, FetchFailedError, PolicyError, SettingsError, SkillError
+from skillshelf_skills.authentication_gates import (
     CommandVault,
     Credential,
     CredentialRequest,
     EnvironmentVault,
     OAuthClient,
 )
-from skillshelf.bundled.authentication_gates import Site as Origin
-from skillshelf.bundled.authentication_gates.skill import AuthenticationGatesSkill
-from skillshelf.errors import AddressRefusedError, FetchFailedError, PolicyError, SettingsError, SkillError
+from skillshelf_skills.authentication_gates import Site as Origin
+from skillshelf_skills.authentication_gates.skill import AuthenticationGatesSkill
 
 BY_PASSWORD = Credential(USER, PASSWORD)
 BY_TOKEN = Credential(token=TOKEN)

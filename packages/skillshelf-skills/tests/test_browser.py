@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser, open_browser
+from calling import call
+from sites import Site, send
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.browser import BrowserError
-from skillshelf.bundled.browser.skill import BrowserSkill
 from skillshelf.errors import AddressRefusedError, SettingsError
-from skillshelf.net import NetworkRules
+from skillshelf_skills.browser import BrowserError
+from skillshelf_skills.browser.skill import BrowserSkill
+from skillshelf_skills.net import NetworkRules
+from web_pages import PATIENT, SHOP, STOCK, find_number, html, make_skill, needs_browser, open_browser
 
 pytestmark = needs_browser
 

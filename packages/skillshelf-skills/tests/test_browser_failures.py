@@ -12,14 +12,14 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.web_pages import PATIENT, Signal, html, make_skill, needs_browser, open_browser
-from skillshelf.bundled.browser import BrowserError, BrowserLimits
-from skillshelf.bundled.browser._happenings import Happenings
-from skillshelf.bundled.browser.skill import BrowserSkill
+from calling import call
+from sites import Site, send
 from skillshelf.errors import MissingExtraError
+from skillshelf_skills.browser import BrowserError, BrowserLimits
+from skillshelf_skills.browser._happenings import Happenings
+from skillshelf_skills.browser.skill import BrowserSkill
+from web_pages import PATIENT, Signal, html, make_skill, needs_browser, open_browser
 
 pytestmark = needs_browser
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found in /proc")
@@ -238,7 +238,7 @@ def test_a_missing_driver_is_named_with_its_extra() -> None:
     """As an error of the call, not of the import."""
     program = (
         "import asyncio, sys; sys.modules['playwright'] = None\n"
-        "from skillshelf.bundled.browser.skill import BrowserSkill\n"
+        "from skillshelf_skills.browser.skill import BrowserSkill\n"
         "skill = BrowserSkill()\n"
         "asyncio.run(skill.tools()[0].call({'url': 'http://a.example/'}, approved=True))"
     )
@@ -368,7 +368,7 @@ def test_a_browser_ends_with_its_skill(site: Stage) -> None:
 
 PROGRAM = """
 import asyncio, os, signal, sys
-from skillshelf.bundled.browser.skill import BrowserSkill
+from skillshelf_skills.browser.skill import BrowserSkill
 
 skill = BrowserSkill([sys.argv[1]])
 open_page = skill.tools()[0]

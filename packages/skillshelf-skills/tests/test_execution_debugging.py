@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from bundled.calling import call
-from bundled.workbench import TOOLS
+from calling import call
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.execution_debugging import skill as skill_module
-from skillshelf.bundled.execution_debugging._results import Limits
-from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill
 from skillshelf.errors import PolicyError, SettingsError, SkillError
 from skillshelf.sandbox import Level, Sandbox, find_sandbox
+from skillshelf_skills.execution_debugging import skill as skill_module
+from skillshelf_skills.execution_debugging._results import Limits
+from skillshelf_skills.execution_debugging.skill import ExecutionDebuggingSkill
+from workbench import TOOLS
 
 SANDBOX = find_sandbox()
 RUNNER = Path(skill_module.__file__).parent / "references" / "sandbox_runner.py"
@@ -474,7 +474,7 @@ def test_it_needs_none_of_the_libraries_of_the_agent() -> None:
     program = (
         "import sys, asyncio\n"
         "for name in ('pydantic', 'pydantic_ai', 'anyio', 'httpx', 'httpx2'): sys.modules[name] = None\n"
-        "from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill\n"
+        "from skillshelf_skills.execution_debugging.skill import ExecutionDebuggingSkill\n"
         "skill = ExecutionDebuggingSkill(allow_unsandboxed=True)\n"
         "print(asyncio.run(skill.execute_command('echo ran'))['output'])"
     )

@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sites import Site, fetch, replace_names, send, through_proxy
 
+from sites import Site, fetch, replace_names, send, through_proxy
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SettingsError
-from skillshelf.net import GuardedProxy, NetworkRules, parse_host
+from skillshelf_skills.net import GuardedProxy, NetworkRules, parse_host
 
 PUBLIC = "93.184.215.14"
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bundled.calling import call
-from bundled.pdf_files import (
+from calling import call
+from pdf_files import (
     SALES,
     join_objects,
     make_encrypted,
@@ -27,9 +27,9 @@ from bundled.pdf_files import (
 )
 from skillshelf import Image
 from skillshelf.attachable import attach_skill
-from skillshelf.bundled.pdf_extraction import ReadLimits
-from skillshelf.bundled.pdf_extraction.skill import PdfExtractionSkill
 from skillshelf.errors import SettingsError, SkillError
+from skillshelf_skills.pdf_extraction import ReadLimits
+from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 
 pytest.importorskip("pypdfium2")
 pytest.importorskip("pdfplumber")
@@ -429,6 +429,6 @@ def test_pages_that_are_not_there_are_explained(skill: PdfExtractionSkill, pages
 @given(st.sets(st.integers(1, 200), min_size=1))
 def test_pages_are_written_as_they_are_read(pages: set[int]) -> None:
     """`next_pages` leads to exactly the pages that are left."""
-    from skillshelf.bundled.pdf_extraction._pages import format_pages, parse_pages
+    from skillshelf_skills.pdf_extraction._pages import format_pages, parse_pages
 
     assert parse_pages(format_pages(sorted(pages)), 200) == sorted(pages)

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from sites import Site, send
 
-from bundled.calling import call
-from bundled.weather_service import make_skill
-from skillshelf.bundled.weather.skill import WeatherError, WeatherSkill
+from calling import call
+from sites import Site, send
 from skillshelf.errors import AddressRefusedError, FetchFailedError
+from skillshelf_skills.weather.skill import WeatherError, WeatherSkill
+from weather_service import make_skill
 
 DAILY = (
     "weather_code",

@@ -7,8 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from urllib.parse import parse_qs, urlsplit
 
 from sites import Site, send
-
-from skillshelf.bundled.weather.skill import WeatherSkill
+from skillshelf_skills.weather.skill import WeatherSkill
 
 PLACES = {
     "Porto": [{"name": "Porto", "admin1": "Porto", "country": "Portugal", "latitude": 41.15, "longitude": -8.61}],

@@ -8,12 +8,12 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from sites import Page, Site, send
 
-from bundled.calling import call
-from skillshelf.bundled import ATTACHABLE
-from skillshelf.bundled.browser import BrowserLimits
-from skillshelf.bundled.browser.skill import BrowserSkill
+from calling import call
+from sites import Page, Site, send
+from skillshelf_skills import ATTACHABLE
+from skillshelf_skills.browser import BrowserLimits
+from skillshelf_skills.browser.skill import BrowserSkill
 
 (ENTRY,) = [skill for skill in ATTACHABLE if skill.name == "browser"]
 OBSTACLE = ENTRY.find_obstacle()

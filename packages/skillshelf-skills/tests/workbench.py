@@ -1,7 +1,7 @@
 """The skill `execution-debugging` for evals, on a machine with or without a sandbox."""
 
-from skillshelf.bundled.execution_debugging._results import Limits
-from skillshelf.bundled.execution_debugging.skill import ExecutionDebuggingSkill
+from skillshelf_skills.execution_debugging._results import Limits
+from skillshelf_skills.execution_debugging.skill import ExecutionDebuggingSkill
 
 TOOLS = ("execute_command", "execute_python", "read_output", "describe_sandbox")
 

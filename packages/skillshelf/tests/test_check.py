@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from repository import SKILLS
 from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
 from skillshelf.lint._fields import RESERVED_NAMES
 
-CASES = Path(__file__).parent / "skills" / "checking"
+CASES = SKILLS / "checking"
 Note = tuple[str, str, str, int]
 FIELD = ("info", "field-extension", "SKILL.md", 4)
 EXPECTED: dict[str, list[Note]] = {

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from importable import PACKAGES, importable
 
+from importable import PACKAGES, importable
 from skillshelf.errors import SourceError
 from skillshelf.lint import check_code_skills
 from skillshelf.testing import check_package

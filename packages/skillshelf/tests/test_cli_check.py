@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from importable import PACKAGES, importable
 from inline_snapshot import snapshot
 
+from importable import PACKAGES, importable
+from repository import SKILLS
 from skillshelf.lint import CODES
 
-CASES = Path(__file__).parent / "skills" / "checking"
+CASES = SKILLS / "checking"
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import prepared
 import pytest
+
+import prepared
 from prepared import SKILLSHELF, start_on_terminal
 from terminals import read_terminal
 

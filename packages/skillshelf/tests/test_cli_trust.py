@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from prepared import start_on_terminal
-from terminals import PAGER, read_terminal, wait_for_reader
 
+from prepared import start_on_terminal
 from skillshelf.trust import Trust
+from terminals import PAGER, read_terminal, wait_for_reader
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 Run = Callable[..., tuple[int, str, str]]

@@ -4,7 +4,6 @@ import gc
 import weakref
 
 from crowd import BUDGET, ask_about, entry_of, write_skills
-
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Entry, Feed, Listing
 from skillshelf.listing._markup import render

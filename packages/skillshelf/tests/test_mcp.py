@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
-from faces.mcp import MCP
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import FILES, MANUAL, PDF, invoke, load, make_shelf, talk, text
 
+from faces.mcp import MCP
+from mcp_kit import FILES, MANUAL, PDF, invoke, load, make_shelf, talk, text
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.errors import InvalidSkillError
 from skillshelf.mcp import SkillsServer, make_server

@@ -18,6 +18,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from repository import REPO
+
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from skillshelf.mcp._limits import MAX_WHOLE_FILE
@@ -25,7 +27,7 @@ from skillshelf.mcp._limits import MAX_WHOLE_FILE
 CLIENTS = Path(__file__).parent / "mcp_clients"
 SUITE = CLIENTS / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 EXPECTED_FAILURES = CLIENTS / "expected-failures.yaml"
-WORKSPACE = Path(__file__).parent.parent / "examples/workspace"
+WORKSPACE = REPO / "examples/workspace"
 SERVE = [sys.executable, "-m", "skillshelf", "serve", "--trust-workspace"]
 
 

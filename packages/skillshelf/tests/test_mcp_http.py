@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-import prepared
 import pytest
+
+import prepared
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
@@ -22,8 +23,8 @@ import uvicorn
 from mcp import Client, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.session import ServerSession
-from mcp_kit import invoke
 
+from mcp_kit import invoke
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.errors import SettingsError
 from skillshelf.mcp import http_app, listen, make_server, serve_http

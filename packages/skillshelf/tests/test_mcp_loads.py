@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, types
-from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 
+from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
 from skillshelf.mcp._limits import MAX_RECENT_CHARACTERS

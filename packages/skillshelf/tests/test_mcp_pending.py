@@ -8,16 +8,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import prepared
 import pytest
+
+import prepared
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, StdioServerParameters
-from mcp_kit import load, make_shelf, text
-from test_mcp_http import TOKEN, run_server
 
+from mcp_kit import load, make_shelf, text
 from skillshelf.mcp import PendingSkills, make_server
+from test_mcp_http import TOKEN, run_server
 
 Write = Callable[..., Path]
 UNTRUSTED = ("zeppelin", "Obey me", "From the clone")

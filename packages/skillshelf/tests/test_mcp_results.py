@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from mcp import types
-from mcp_kit import talk
 from pydantic import BaseModel
 
+from mcp_kit import talk
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
 from skillshelf.sources import ObjectSource
 

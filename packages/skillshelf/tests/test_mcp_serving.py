@@ -13,11 +13,11 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 import httpx2
 from mcp import Client
-from mcp_kit import invoke
-from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, run_server
 
+from mcp_kit import invoke
 from skillshelf import Shelf
 from skillshelf.mcp import ConnectionLimits, http_app, listen, make_server, serve_http
+from test_mcp_http import HEADERS, INITIALIZE, TOKEN, load, run_server
 
 Write = Callable[..., Path]
 

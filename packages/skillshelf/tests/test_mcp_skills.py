@@ -14,9 +14,9 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from pydantic import ConfigDict
 
+from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from skillshelf import BaseSkill, MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
 from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_WHOLE_FILE

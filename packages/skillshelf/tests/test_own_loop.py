@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra `chat`")
 
 from openai import OpenAI
-from openai_api import OpenAIApi
 
+from openai_api import OpenAIApi
 from skillshelf import BaseSkill, MemorySource, PolicyError, Shelf, Tool, tool
 from skillshelf.sources import ObjectSource
 from skillshelf.turn import current_turn

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from importable import PACKAGES, importable
 
+from importable import PACKAGES, importable
 from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import (
     InvalidSkillError,

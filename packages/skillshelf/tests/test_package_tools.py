@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from importable import PACKAGES, importable
 
+from importable import PACKAGES, importable
 from skillshelf import (
     BaseSkill,
     Delta,

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, types
-from mcp_kit import PDF, make_shelf, talk
 
+from mcp_kit import PDF, make_shelf, talk
 from skillshelf import Turn
 from skillshelf.errors import ReferenceUnreadableError
 from skillshelf.files import Page

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from repository import REPO, SKILLS
 from skillshelf import DirectorySource, MemorySource, Shelf
 from skillshelf.lint import check_name
 from skillshelf.skillmd import Unreadable, decode, read, render_skill
 
-READING = Path(__file__).parent / "skills" / "reading"
-REFUSED = Path(__file__).parent / "skills" / "reading-refused"
+READING = SKILLS / "reading"
+REFUSED = SKILLS / "reading-refused"
 
 # case: description, codes of the diagnostics with their lines
 CASES: dict[str, tuple[str, list[tuple[str, int]]]] = {
@@ -230,7 +231,7 @@ def test_values_that_yaml_could_misread_survive_writing_and_reading() -> None:
     assert (again.values, again.instructions) == (values, "# Body\n")
 
 
-CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+CORPUS = REPO.parent / "shared" / "corpus"
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs the corpus of public skills")

@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
-from threats.conftest import ordinary_user  # noqa: F401 a fixture
 
 from skillshelf.errors import SettingsError
 from skillshelf.settings import NAMES, Settings, load_settings
 from skillshelf.tokens import DEFAULT_BUDGET
+from threats.conftest import ordinary_user  # noqa: F401 a fixture
 
 
 @pytest.fixture(autouse=True)

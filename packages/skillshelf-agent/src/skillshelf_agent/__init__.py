@@ -11,11 +11,11 @@ from skillshelf.lazy import export_lazily
 from skillshelf.settings import MODES, Settings, load_settings
 
 if TYPE_CHECKING:
-    from skillshelf.agent._attachments import Attachment, FoundAttachments, attach_command
-    from skillshelf.agent._commands import run_sandboxed
-    from skillshelf.agent._core import AgentCore, Unused
-    from skillshelf.agent._explain import explain_error, hide_keys
-    from skillshelf.agent._models import (
+    from skillshelf_agent._attachments import Attachment, FoundAttachments, attach_command
+    from skillshelf_agent._commands import run_sandboxed
+    from skillshelf_agent._core import AgentCore, Unused
+    from skillshelf_agent._explain import explain_error, hide_keys
+    from skillshelf_agent._models import (
         DEFAULTS,
         ChosenModel,
         ModelPreview,
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
         resolve,
         usage_of,
     )
-    from skillshelf.agent._policy import Answer, Approval, Approve, Policy, Refusal
-    from skillshelf.agent._retries import Retries
-    from skillshelf.agent._scripts import AskVariable, VariableRequest
-    from skillshelf.agent._tool_names import SHELL, WRITING
-    from skillshelf.agent._window import Context
-    from skillshelf.agent.checkpoints import ChangedFile, LeftFile, Undone
-    from skillshelf.agent.rules import Rule, RuleBook
-    from skillshelf.agent.scripts import SkillScript
-    from skillshelf.agent.sessions import Sessions
+    from skillshelf_agent._policy import Answer, Approval, Approve, Policy, Refusal
+    from skillshelf_agent._retries import Retries
+    from skillshelf_agent._scripts import AskVariable, VariableRequest
+    from skillshelf_agent._tool_names import SHELL, WRITING
+    from skillshelf_agent._window import Context
+    from skillshelf_agent.checkpoints import ChangedFile, LeftFile, Undone
+    from skillshelf_agent.rules import Rule, RuleBook
+    from skillshelf_agent.scripts import SkillScript
+    from skillshelf_agent.sessions import Sessions
 
 __all__ = [
     "DEFAULTS",

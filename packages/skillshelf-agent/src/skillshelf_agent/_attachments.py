@@ -18,15 +18,15 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.filetools import FileAccess, Media, list_directory, read_page, show_path
-from skillshelf.agent.sessions import mark_attachment
 from skillshelf.errors import FileAccessError
 from skillshelf.files import is_at_or_inside
 from skillshelf.text import clean, count_noun, text_for_model, truncate_middle
 from skillshelf.tokens import Counter, estimate
+from skillshelf_agent.filetools import FileAccess, Media, list_directory, read_page, show_path
+from skillshelf_agent.sessions import mark_attachment
 
 if TYPE_CHECKING:
-    from skillshelf.agent._models import ChosenModel
+    from skillshelf_agent._models import ChosenModel
 
 MAX_FILES = 20
 """Files that one message may attach."""

@@ -13,7 +13,6 @@ from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import FunctionToolset
 
-from skillshelf.agent._own_tools import make_tool
 from skillshelf.sandbox import (
     GitGuard,
     Program,
@@ -24,6 +23,7 @@ from skillshelf.sandbox import (
     find_sandbox,
     run_program,
 )
+from skillshelf_agent._own_tools import make_tool
 
 ReportOutput = Callable[[str], None]
 

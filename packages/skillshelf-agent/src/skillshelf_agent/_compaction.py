@@ -21,15 +21,15 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage, RunUsage
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
 
-from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._explain import explain_error
-from skillshelf.agent._models import ChosenModel, usage_of
-from skillshelf.agent._window import Room, Window, count_messages
-from skillshelf.agent.events import NOTHING_SPENT, Usage
-from skillshelf.agent.sessions import LoadedText, loaded_skills
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.text import clean_line, count_noun, truncate_middle
 from skillshelf.tokens import Counter, estimate
+from skillshelf_agent._conversation import Conversation
+from skillshelf_agent._explain import explain_error
+from skillshelf_agent._models import ChosenModel, usage_of
+from skillshelf_agent._window import Room, Window, count_messages
+from skillshelf_agent.events import NOTHING_SPENT, Usage
+from skillshelf_agent.sessions import LoadedText, loaded_skills
 
 # A longer first message lives on in the summary only: verbatim it could never be compacted.
 _MAX_FIRST_MESSAGE_TOKENS = 1_000

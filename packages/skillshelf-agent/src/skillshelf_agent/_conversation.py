@@ -7,10 +7,10 @@ from uuid import uuid4
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
-from skillshelf.agent._attachments import Attachment
-from skillshelf.agent.events import NOTHING_SPENT
-from skillshelf.agent.sessions import Session, make_sendable, strip_system_prompt
 from skillshelf.errors import SessionError
+from skillshelf_agent._attachments import Attachment
+from skillshelf_agent.events import NOTHING_SPENT
+from skillshelf_agent.sessions import Session, make_sendable, strip_system_prompt
 
 _NO_ANSWER = "[No answer: it was interrupted.]"
 

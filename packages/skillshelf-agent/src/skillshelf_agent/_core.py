@@ -11,23 +11,6 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._attachments import Attachment, AttachmentFinder, FoundAttachments
-from skillshelf.agent._commands import Shell
-from skillshelf.agent._compaction import Compacted, shorten
-from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._exchange import Exchange
-from skillshelf.agent._gate import Gate
-from skillshelf.agent._loop import make_file_access, make_loop
-from skillshelf.agent._models import ChosenModel
-from skillshelf.agent._policy import Approve, Policy
-from skillshelf.agent._retries import Retries
-from skillshelf.agent._scripts import AskVariable, Scripts
-from skillshelf.agent._tool_names import OWN_TOOLS
-from skillshelf.agent._window import Context
-from skillshelf.agent.checkpoints import ChangedFile, Checkpoints, Undone
-from skillshelf.agent.events import Event, Failed
-from skillshelf.agent.servers import ToolServers
-from skillshelf.agent.sessions import Sessions, loaded_skills, typed_text
 from skillshelf.descriptor import Choice, Delta
 from skillshelf.errors import CheckpointError, SessionError, SkillError
 from skillshelf.explain import RequestExplanation, explain_request
@@ -37,6 +20,23 @@ from skillshelf.slash import SKILL_PREFIX, Invocation, parse_invocation
 from skillshelf.tokens import DEFAULT_BUDGET
 from skillshelf.workspace import Workspace
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._attachments import Attachment, AttachmentFinder, FoundAttachments
+from skillshelf_agent._commands import Shell
+from skillshelf_agent._compaction import Compacted, shorten
+from skillshelf_agent._conversation import Conversation
+from skillshelf_agent._exchange import Exchange
+from skillshelf_agent._gate import Gate
+from skillshelf_agent._loop import make_file_access, make_loop
+from skillshelf_agent._models import ChosenModel
+from skillshelf_agent._policy import Approve, Policy
+from skillshelf_agent._retries import Retries
+from skillshelf_agent._scripts import AskVariable, Scripts
+from skillshelf_agent._tool_names import OWN_TOOLS
+from skillshelf_agent._window import Context
+from skillshelf_agent.checkpoints import ChangedFile, Checkpoints, Undone
+from skillshelf_agent.events import Event, Failed
+from skillshelf_agent.servers import ToolServers
+from skillshelf_agent.sessions import Sessions, loaded_skills, typed_text
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

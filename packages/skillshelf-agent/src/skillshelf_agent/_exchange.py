@@ -15,31 +15,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, Te
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import UsageLimits
 
-from skillshelf.agent._attachments import Attachment, leave_out_images, list_content
-from skillshelf.agent._compaction import describe_compaction, shorten
-from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._explain import explain_error, is_too_long
-from skillshelf.agent._models import ChosenModel, find_sibling, usage_of
-from skillshelf.agent._repetition import CallHistory
-from skillshelf.agent._retries import PlannedRetry, Retries
-from skillshelf.agent._translation import EventTranslator
-from skillshelf.agent._window import Room, Window, count_messages, describe_largest, explain_full
-from skillshelf.agent.checkpoints import Checkpoints
-from skillshelf.agent.events import (
-    Event,
-    Failed,
-    Finished,
-    Notice,
-    Retrying,
-    ServerAwaited,
-    SideStarted,
-    SkillInvoked,
-    SkillsReloaded,
-    Text,
-    Thinking,
-)
-from skillshelf.agent.servers import ToolServers
-from skillshelf.agent.sessions import SideTranscript, make_prompt, prompt_content
 from skillshelf.descriptor import Delta, SkillDescriptor
 from skillshelf.errors import (
     MissingExtraError,
@@ -55,6 +30,31 @@ from skillshelf.explain import explain_unavailable
 from skillshelf.slash import Invocation, apply_message
 from skillshelf.turn import Requester, Turn, current_turn, use_turn
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._attachments import Attachment, leave_out_images, list_content
+from skillshelf_agent._compaction import describe_compaction, shorten
+from skillshelf_agent._conversation import Conversation
+from skillshelf_agent._explain import explain_error, is_too_long
+from skillshelf_agent._models import ChosenModel, find_sibling, usage_of
+from skillshelf_agent._repetition import CallHistory
+from skillshelf_agent._retries import PlannedRetry, Retries
+from skillshelf_agent._translation import EventTranslator
+from skillshelf_agent._window import Room, Window, count_messages, describe_largest, explain_full
+from skillshelf_agent.checkpoints import Checkpoints
+from skillshelf_agent.events import (
+    Event,
+    Failed,
+    Finished,
+    Notice,
+    Retrying,
+    ServerAwaited,
+    SideStarted,
+    SkillInvoked,
+    SkillsReloaded,
+    Text,
+    Thinking,
+)
+from skillshelf_agent.servers import ToolServers
+from skillshelf_agent.sessions import SideTranscript, make_prompt, prompt_content
 
 # A turn that needs more model calls than this goes in circles.
 _MAX_MODEL_CALLS = 200

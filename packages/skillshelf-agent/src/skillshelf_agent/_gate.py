@@ -15,16 +15,6 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
-from skillshelf.agent._commands import Shell
-from skillshelf.agent._exchange import Exchange
-from skillshelf.agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
-from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
-from skillshelf.agent.checkpoints import Checkpoints
-from skillshelf.agent.events import FileWritten, ReferenceDenied, ToolOutput
-from skillshelf.agent.filetools import Change, FileAccess, apply_change, propose_change
-from skillshelf.agent.rules import Rule, offer_rule
-from skillshelf.agent.servers import server_of
 from skillshelf.discovery import LOAD_TOOL, is_for_user_only
 from skillshelf.errors import (
     FileAccessError,
@@ -43,6 +33,16 @@ from skillshelf.threads import in_thread
 from skillshelf.tools import describe_denial
 from skillshelf.trust import UnreviewedFile
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._commands import Shell
+from skillshelf_agent._exchange import Exchange
+from skillshelf_agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
+from skillshelf_agent._scripts import Scripts
+from skillshelf_agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
+from skillshelf_agent.checkpoints import Checkpoints
+from skillshelf_agent.events import FileWritten, ReferenceDenied, ToolOutput
+from skillshelf_agent.filetools import Change, FileAccess, apply_change, propose_change
+from skillshelf_agent.rules import Rule, offer_rule
+from skillshelf_agent.servers import server_of
 
 _APPROVAL = "approval"
 """The key under which a question travels with its call, so that the call that runs is compared with it."""

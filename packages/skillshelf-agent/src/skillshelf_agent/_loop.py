@@ -14,18 +14,6 @@ from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._commands import Shell
-from skillshelf.agent._exchange import Exchange, Loop, ModelCalls
-from skillshelf.agent._explain import explain_error
-from skillshelf.agent._gate import Gate
-from skillshelf.agent._own_tools import ToolForSkills
-from skillshelf.agent._retries import Retries
-from skillshelf.agent._scripts import Scripts
-from skillshelf.agent._window import Window
-from skillshelf.agent.checkpoints import Checkpoints
-from skillshelf.agent.filetools import FileAccess, FileTools
-from skillshelf.agent.rules import rules_file
-from skillshelf.agent.servers import ServerToolset, ToolServers
 from skillshelf.discovery import find_for_model
 from skillshelf.errors import SkillError
 from skillshelf.files import cache_home, config_home, state_home
@@ -33,6 +21,18 @@ from skillshelf.settings import settings_file
 from skillshelf.shelf import Shelf
 from skillshelf.text import quote_for_model
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._commands import Shell
+from skillshelf_agent._exchange import Exchange, Loop, ModelCalls
+from skillshelf_agent._explain import explain_error
+from skillshelf_agent._gate import Gate
+from skillshelf_agent._own_tools import ToolForSkills
+from skillshelf_agent._retries import Retries
+from skillshelf_agent._scripts import Scripts
+from skillshelf_agent._window import Window
+from skillshelf_agent.checkpoints import Checkpoints
+from skillshelf_agent.filetools import FileAccess, FileTools
+from skillshelf_agent.rules import rules_file
+from skillshelf_agent.servers import ServerToolset, ToolServers
 
 _INSTRUCTIONS = """\
 You are a coding agent in a terminal. You work in the folder {root}: file tools take paths inside it, and commands

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from skillshelf.agent._explain import hide_keys, quote_name
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
 from skillshelf.settings import Settings
 from skillshelf.text import closest_names
+from skillshelf_agent._explain import hide_keys, quote_name
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model
 
-    from skillshelf.agent.events import Usage
+    from skillshelf_agent.events import Usage
 
 # pydantic-ai takes seconds to import, so each function imports what it needs of it.
 
@@ -176,7 +176,7 @@ def _find_newest_claude(family: str, provider: str) -> str | None:
 
 def _make_scripted(settings: Settings) -> ChosenModel:
     """Return a model that plays the steps of a file, for demonstrations and tests."""
-    from skillshelf.agent.testing import ScriptedModel, read_script
+    from skillshelf_agent.testing import ScriptedModel, read_script
 
     model = ScriptedModel(*read_script(settings.model.removeprefix("script:")))
     return ChosenModel(model, "scripted", _find_window(settings, model))
@@ -188,7 +188,7 @@ def _make_served(settings: Settings) -> ChosenModel:
         from pydantic_ai.profiles.openai import OpenAIModelProfile
         from pydantic_ai.providers.openai import OpenAIProvider
 
-        from skillshelf.agent._served import ServedModel
+        from skillshelf_agent._served import ServedModel
     except ImportError as error:
         raise MissingExtraError("--base-url", "chat") from error
 
@@ -239,7 +239,7 @@ def _watch_ends(model: "Model[Any]") -> "Model[Any]":
         return model
     from pydantic_ai.models.openai import OpenAIChatModel
 
-    from skillshelf.agent._served import watch_ends
+    from skillshelf_agent._served import watch_ends
 
     return watch_ends(model) if isinstance(model, OpenAIChatModel) else model
 
@@ -346,7 +346,7 @@ def _find_window(settings: Settings, model: "Model[Any]", otherwise: int = 0) ->
 
 def usage_of(response: "ModelResponse") -> "Usage":
     """Return the tokens and the price of a model's response."""
-    from skillshelf.agent.events import Usage
+    from skillshelf_agent.events import Usage
 
     usage = response.usage
     return Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, _find_price(response))

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from skillshelf.agent._repetition import Repetition
-from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, SHELL, WRITING
-from skillshelf.agent.rules import Rule, RuleBook, denies_every_call
-from skillshelf.agent.scripts import SkillScript
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name
 from skillshelf.sandbox import Sandbox
 from skillshelf.settings import MODES, Mode
 from skillshelf.trust import UnreviewedFile
+from skillshelf_agent._repetition import Repetition
+from skillshelf_agent._tool_names import INSTALL_PACKAGES, READING, SHELL, WRITING
+from skillshelf_agent.rules import Rule, RuleBook, denies_every_call
+from skillshelf_agent.scripts import SkillScript
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent._explain import is_unreadable
+from skillshelf_agent._explain import is_unreadable
 
 _FEW = 2
 """Retries if the next try will probably fail as well: nothing listens there, or the answer has another format."""

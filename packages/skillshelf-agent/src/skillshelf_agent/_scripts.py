@@ -13,19 +13,6 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 from pydantic_ai.exceptions import ToolFailed
 
-from skillshelf.agent._commands import OutputReporter, ReportOutput
-from skillshelf.agent._own_tools import ToolForSkills
-from skillshelf.agent._policy import Approval
-from skillshelf.agent._tool_names import INSTALL_PACKAGES
-from skillshelf.agent.scripts import (
-    SkillScript,
-    describe_packages,
-    find_environment,
-    find_script,
-    find_uv,
-    install_environment,
-    is_runnable,
-)
 from skillshelf.explain import describe_outdated
 from skillshelf.files import cache_home, is_at_or_inside
 from skillshelf.sandbox import (
@@ -42,6 +29,19 @@ from skillshelf.sandbox import (
 from skillshelf.text import count_noun, hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._commands import OutputReporter, ReportOutput
+from skillshelf_agent._own_tools import ToolForSkills
+from skillshelf_agent._policy import Approval
+from skillshelf_agent._tool_names import INSTALL_PACKAGES
+from skillshelf_agent.scripts import (
+    SkillScript,
+    describe_packages,
+    find_environment,
+    find_script,
+    find_uv,
+    install_environment,
+    is_runnable,
+)
 
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""

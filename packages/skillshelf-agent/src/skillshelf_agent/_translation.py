@@ -18,7 +18,8 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
-from skillshelf.agent.events import (
+from skillshelf.turn import Turn
+from skillshelf_agent.events import (
     Event,
     LoadRepeated,
     ReferenceLoaded,
@@ -28,7 +29,6 @@ from skillshelf.agent.events import (
     ToolCalled,
     ToolReturned,
 )
-from skillshelf.turn import Turn
 
 
 class EventTranslator:

@@ -12,13 +12,13 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai_harness.compaction import estimate_token_count
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.agent._attachments import estimate_files
-from skillshelf.agent._conversation import Conversation
-from skillshelf.agent._models import ChosenModel
-from skillshelf.agent.sessions import loaded_skills, strip_system_prompt
 from skillshelf.listing import Feed, Listing
 from skillshelf.tokens import Counter, estimate
 from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent._attachments import estimate_files
+from skillshelf_agent._conversation import Conversation
+from skillshelf_agent._models import ChosenModel
+from skillshelf_agent.sessions import loaded_skills, strip_system_prompt
 
 _FULL = 0.8
 """The part of the window that may be taken before compaction is due. The rest is for the answer."""

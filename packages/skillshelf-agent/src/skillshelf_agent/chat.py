@@ -8,22 +8,28 @@ import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.agent import Settings, load_settings, require_model
 from skillshelf.choices import load_choices
-from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, complain
-from skillshelf.cli._parsers import Parser, add_listing_options
-from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
+from skillshelf.cli import (
+    CommandError,
+    Output,
+    Parser,
+    add_listing_options,
+    attach_skills,
+    complain,
+    find_packages,
+    locate_workspace,
+)
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.skill import BaseSkill
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
 from skillshelf.workspace import Workspace
+from skillshelf_agent import Settings, load_settings, require_model
 
 if TYPE_CHECKING:
-    from skillshelf.agent import AgentCore
-    from skillshelf.agent.servers import ToolServers
-    from skillshelf.repl import User
+    from skillshelf_agent import AgentCore
+    from skillshelf_agent.servers import ToolServers
+    from skillshelf_agent.terminal import User
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
@@ -85,7 +91,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if is_interactive:
         import asyncio
 
-        from skillshelf.repl import run_terminal
+        from skillshelf_agent.terminal import run_terminal
 
         def open_agent(user: "User") -> "AgentCore":
             return _open_agent(args, settings, workspace, attached, user)
@@ -97,7 +103,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def _answer_once(core: "AgentCore", settings: Settings, args: argparse.Namespace) -> int:
     import asyncio
 
-    from skillshelf.repl import Pipe
+    from skillshelf_agent.terminal import Pipe
 
     typed = args.message if args.prompt is None else args.prompt
     try:
@@ -149,12 +155,12 @@ def _open_agent(
     `user` approves its calls, and chooses if more than one session could be continued. Without a user, calls that need
     an approval are refused, and the latest session is taken. So it is if there is a message already.
     """
-    from skillshelf.agent import AgentCore, Policy, RuleBook, resolve
-    from skillshelf.agent.sessions import Sessions
     from skillshelf.files import remove_stale_scratch  # brings what writing needs, which --help does not
     from skillshelf.sandbox import switch_off
     from skillshelf.trust import Trust
     from skillshelf.workspace_skills import WorkspaceSkills
+    from skillshelf_agent import AgentCore, Policy, RuleBook, resolve
+    from skillshelf_agent.sessions import Sessions
 
     if args.no_sandbox:
         switch_off()
@@ -224,7 +230,7 @@ def _resume(core: "AgentCore", args: argparse.Namespace, user: "User | None") ->
 
 def _choose_servers(args: argparse.Namespace, workspace: Workspace, problems: list[str]) -> "ToolServers":
     """Return the MCP servers of the user's settings. If the library is missing, only named ones are an error."""
-    from skillshelf.agent.servers import ToolServers, load_servers
+    from skillshelf_agent.servers import ToolServers, load_servers
 
     if args.mcp == [_NO_SERVERS]:
         return ToolServers()

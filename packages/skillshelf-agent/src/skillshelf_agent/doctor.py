@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from skillshelf.agent import ModelPreview, preview_model
-from skillshelf.cli._doctor import Remark, without_secrets
+from skillshelf.cli import Remark, without_secrets
 from skillshelf.settings import Settings
+from skillshelf_agent import ModelPreview, preview_model
 
 
 def examine_model(settings: Settings) -> Iterator[Remark]:

@@ -21,7 +21,7 @@ try:
     from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
     from pydantic_ai.usage import RequestUsage
 except ImportError:
-    raise MissingExtraError("skillshelf.agent.testing", "chat") from None
+    raise MissingExtraError("skillshelf_agent.testing", "chat") from None
 
 
 @dataclass(frozen=True, slots=True)

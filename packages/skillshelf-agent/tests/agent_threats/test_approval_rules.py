@@ -6,13 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from agent_kit import agent, of, say
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.rules import RuleBook, split_command
-from skillshelf.agent.testing import call
+from agent_kit import agent, of, say
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.rules import RuleBook, split_command
+from skillshelf_agent.testing import call
 
 SHELLS = [shell for shell in map(shutil.which, ("sh", "dash", "bash", "ksh", "zsh")) if shell]
 # `show` prints its arguments; every call of `evil`, and every second call of `show`, leaves a trace.

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_kit import User, agent, of, say
 
-from skillshelf.agent import AgentCore, Answer, Approval
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, say
 from skillshelf.files import hash_content
+from skillshelf_agent import AgentCore, Answer, Approval
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import call
 
 WRITE = call("write_file", path="notes.txt", content="new\n")
 EDIT = call("edit_file", path="notes.txt", old_text="two", new_text="2")

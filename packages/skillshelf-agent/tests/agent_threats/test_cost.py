@@ -13,7 +13,7 @@ CPU_SECONDS = 2
 """For each text; the aim is well below."""
 
 READERS = {
-    "an error of a provider": "from skillshelf.agent import hide_keys as read",
+    "an error of a provider": "from skillshelf_agent import hide_keys as read",
     "text for the model": "from skillshelf.text import text_for_model as read",
     "the check of a SKILL.md": (
         "from skillshelf.lint import check_text\n"
@@ -29,7 +29,7 @@ READERS = {
     ),
     "arguments": "from skillshelf.slash._skills import split_words as read",
     "a page of a site that has a credential, and sets cookies": (
-        "from skillshelf.bundled.authentication_gates._redaction import Redactor\n"
+        "from skillshelf_skills.authentication_gates._redaction import Redactor\n"
         "redactor = Redactor()\n"
         "redactor.add('a' * 4_000, 'a' * 3_999 + 'b')\n"
         "read = redactor.redact_text"
@@ -61,7 +61,7 @@ def test_no_token_repeated_to_a_quarter_of_a_megabyte_takes_long(reader: str) ->
 @pytest.mark.parametrize("key", ["sk-abcdef123456", "a1" * 20, "AIza" + "x" * 20])
 def test_long_errors_reveal_no_api_key(key: str) -> None:
     """Neither the whole key nor half of it remains if the error is truncated."""
-    from skillshelf.agent import hide_keys
+    from skillshelf_agent import hide_keys
 
     for length in (0, 4_000, 4_090, 4_096, 10_000):
         cleaned = hide_keys("x " * (length // 2) + key + " and more")

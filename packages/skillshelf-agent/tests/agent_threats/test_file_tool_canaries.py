@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from agent_kit import agent, of, say
 
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import agent, of, say
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import call
 
 READS = (
     {"tool": "read_file", "arguments": {"path": "README.md"}},

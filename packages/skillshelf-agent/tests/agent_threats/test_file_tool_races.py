@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from skillshelf.agent.filetools import FileAccess, propose_change
-from skillshelf.agent.filetools._changes import apply_change
-from skillshelf.agent.filetools._finding import find_files, list_directory, search_files
-from skillshelf.agent.filetools._reading import read_page
 from skillshelf.errors import FileAccessError
 from skillshelf.files import FileChanged
-
-from .workspace import CANARY
+from skillshelf_agent.filetools import FileAccess, propose_change
+from skillshelf_agent.filetools._changes import apply_change
+from skillshelf_agent.filetools._finding import find_files, list_directory, search_files
+from skillshelf_agent.filetools._reading import read_page
+from threats import flipper
+from threats.workspace import CANARY
 
 OPERATIONS = 10_000
 LONG_OPERATIONS = 100_000
-FLIPPER = Path(__file__).with_name("flipper.py")
+FLIPPER = Path(flipper.__file__)
 
 
 class Contested:

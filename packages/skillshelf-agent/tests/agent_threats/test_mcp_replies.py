@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from pydantic_ai.exceptions import ToolFailed
-from sites import Site
 
-from skillshelf.agent.servers import ServerSettings, ToolServers
+from sites import Site
+from skillshelf_agent.servers import ServerSettings, ToolServers
 
 Request = Mapping[str, Any]
 Answer = Callable[[BaseHTTPRequestHandler, Request], None]

@@ -10,15 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from agent_kit import User, agent, of, say
-from script_kit import Giver, run_call, run_script, write_skill
 
-from skillshelf.agent import Answer, Approval
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import call
+from agent_kit import User, agent, of, say
+from repository import TESTS
+from script_kit import Giver, run_call, run_script, write_skill
 from skillshelf.sandbox import CleanPath, Program, ProgramLimits, find_sandbox, run_program
 from skillshelf.skillmd import find_declared_variables
 from skillshelf.trust import Trust
+from skillshelf_agent import Answer, Approval
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import call
 
 SANDBOX = find_sandbox()
 sandboxed = pytest.mark.skipif(not SANDBOX, reason=f"there is no sandbox here: {SANDBOX.reason}")
@@ -339,8 +340,8 @@ def test_a_script_ends_with_an_agent_that_is_killed(tmp_path: Path) -> None:
     )
     write_skill(tmp_path / "pdf", {"scripts/a.py": script})
     os.mkfifo(tmp_path / "witness")
-    tests = str(Path(__file__).parent.parent)
-    agent = subprocess.Popen([sys.executable, "-c", _AGENT, str(tmp_path)], env={**os.environ, "PYTHONPATH": tests})
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+    agent = subprocess.Popen([sys.executable, "-c", _AGENT, str(tmp_path)], env=environment)
     with open(tmp_path / "witness", "rb") as witness:
         assert witness.read(1) == b"x"
         agent.kill()

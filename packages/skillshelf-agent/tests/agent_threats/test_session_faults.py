@@ -23,17 +23,17 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.sessions import Session, Sessions
+from repository import TESTS
 from skillshelf.errors import SessionError
 from skillshelf.files import system
+from skillshelf_agent.sessions import Session, Sessions
 
-TESTS = Path(__file__).parents[1]
 KILLED = """
 import json, os, sys
 sys.path.insert(0, sys.argv[3])
 from faults.harness import Armed
 from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
-from skillshelf.agent.sessions import Sessions
+from skillshelf_agent.sessions import Sessions
 
 def turn(number, size):
     return [ModelRequest(parts=[UserPromptPart(f"{number} " + "é" * size)]),
@@ -67,7 +67,7 @@ for kind in ("kill", "torn"):
 STEPS = """
 import os, signal, sys
 from pydantic_ai.messages import ModelRequest, UserPromptPart
-from skillshelf.agent.sessions import Sessions
+from skillshelf_agent.sessions import Sessions
 from skillshelf.files import system
 
 def kill_after(left):
@@ -97,7 +97,7 @@ print(step, flush=True)
 """
 HOLDER = """
 import sys
-from skillshelf.agent.sessions import Sessions
+from skillshelf_agent.sessions import Sessions
 session = Sessions(sys.argv[1], sys.argv[2]).open()
 print("ready", flush=True)
 sys.stdin.read()

@@ -9,7 +9,6 @@ pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from chats import chat, script
 from killed import die_at
-
 from skillshelf.cli import main
 from skillshelf.files import remove_stale_scratch, replace_below, system
 

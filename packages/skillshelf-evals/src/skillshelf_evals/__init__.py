@@ -12,20 +12,20 @@ from skillshelf.errors import MissingExtraError
 from skillshelf.lazy import export_lazily
 
 if find_spec("pydantic_ai_harness") is None:
-    raise MissingExtraError("skillshelf.evals", "evals")
+    raise MissingExtraError("skillshelf_evals", "evals")
 
-from skillshelf.evals import check
-from skillshelf.evals._artefacts import Artefact
-from skillshelf.evals._case import Case, Edit, Message
-from skillshelf.evals._plan import make_plan
-from skillshelf.evals._results import CaseInfo, CheckResult, Outcome, Run
-from skillshelf.evals._trace import FileState, Trace
-from skillshelf.evals.check import Check, Verdict
-from skillshelf.evals.formats import find_cases, list_cases
+from skillshelf_evals import check
+from skillshelf_evals._artefacts import Artefact
+from skillshelf_evals._case import Case, Edit, Message
+from skillshelf_evals._plan import make_plan
+from skillshelf_evals._results import CaseInfo, CheckResult, Outcome, Run
+from skillshelf_evals._trace import FileState, Trace
+from skillshelf_evals.check import Check, Verdict
+from skillshelf_evals.formats import find_cases, list_cases
 
 if TYPE_CHECKING:
-    from skillshelf.evals._recording import Recording, Replay
-    from skillshelf.evals._trial import run_trial
+    from skillshelf_evals._recording import Recording, Replay
+    from skillshelf_evals._trial import run_trial
 
 __all__ = [
     "Artefact",

@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from skillshelf.evals._limits import (
+from skillshelf.files import create_folder, system
+from skillshelf.sources import SKIPPED_FOLDERS
+from skillshelf.text import clean_line, decode_text
+from skillshelf_evals._limits import (
     MAX_ARTEFACT_NAME,
     MAX_FILE_KEPT,
     MAX_RUN_SIZE,
@@ -26,10 +29,7 @@ from skillshelf.evals._limits import (
     MAX_TRIAL_SIZE,
     MAX_VIEW_SIZE,
 )
-from skillshelf.evals._trace import FileState, Trace
-from skillshelf.files import create_folder, system
-from skillshelf.sources import SKIPPED_FOLDERS
-from skillshelf.text import clean_line, decode_text
+from skillshelf_evals._trace import FileState, Trace
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -268,5 +268,5 @@ def _render_view(name: str, data: bytes) -> bytes:
 def _view_template() -> Template:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(loader=PackageLoader("skillshelf.evals", "."), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=PackageLoader("skillshelf_evals", "."), autoescape=True, undefined=StrictUndefined)
     return environment.get_template("artefact.html.jinja")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import check_workspace_path, is_named, is_skill, skills_in
 from skillshelf.sources import SKILL_FILES
+from skillshelf_evals._folders import check_workspace_path, is_named, is_skill, skills_in
 
 NONE = "none"
 # Nothing of the repository's own may run, and nothing is fetched for it.

@@ -21,9 +21,9 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.evals.check import Check
 from skillshelf.skill import BaseSkill
 from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
+from skillshelf_evals.check import Check
 
 CodeSkill: TypeAlias = str | Callable[[], BaseSkill] | BaseSkill
 _MODULE_AND_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")

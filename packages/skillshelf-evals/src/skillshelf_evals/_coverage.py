@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from skillshelf.agent.events import ReferenceLoaded
 from skillshelf.errors import SkillError
-from skillshelf.evals._limits import MAX_REFERENCE_READ
-from skillshelf.evals._results import Outcome
 from skillshelf.files import NotPlainFile
 from skillshelf.listing import parse
 from skillshelf.shelf import Shelf
+from skillshelf_agent.events import ReferenceLoaded
+from skillshelf_evals._limits import MAX_REFERENCE_READ
+from skillshelf_evals._results import Outcome
 
 MARKDOWN_ENDINGS = (".md", ".markdown")
 # The closing marks are cut off in code: a pattern for them would try every run of spaces in the title.

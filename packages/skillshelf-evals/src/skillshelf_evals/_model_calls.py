@@ -22,9 +22,9 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_jsonable_python
 
-from skillshelf.evals._placeholders import SCRATCH, WORKSPACE, find_folder, hide_folders_in, map_texts
-from skillshelf.evals._text import MAX_QUOTED, find_first_difference
 from skillshelf.text import truncate
+from skillshelf_evals._placeholders import SCRATCH, WORKSPACE, find_folder, hide_folders_in, map_texts
+from skillshelf_evals._text import MAX_QUOTED, find_first_difference
 
 # Agents love `ls -l`. Its links, owners, sizes and times are those of the machine and the minute.
 _LS_LINE = re.compile(r"^([-dlbcps][-rwxsStT]{9})[.+@]? +\d+ +\S+ +\S+ +\d+ +\S+ +\d+ +[\d:]+ ", re.M)

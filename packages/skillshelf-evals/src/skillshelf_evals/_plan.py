@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._baseline import NONE, Baseline
-from skillshelf.evals._case import Case, code_skill_file, code_skill_name, make_code_source
-from skillshelf.evals._coverage import SkillContent, read_skill_contents
-from skillshelf.evals._folders import is_named, skills_in, written_skill_name
-from skillshelf.evals._results import Arm, CaseInfo
 from skillshelf.shelf import Shelf
 from skillshelf.sources import SKILL_FILES, DirectorySource
+from skillshelf_evals._baseline import NONE, Baseline
+from skillshelf_evals._case import Case, code_skill_file, code_skill_name, make_code_source
+from skillshelf_evals._coverage import SkillContent, read_skill_contents
+from skillshelf_evals._folders import is_named, skills_in, written_skill_name
+from skillshelf_evals._results import Arm, CaseInfo
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,9 @@ from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_conte
 from pydantic_core import to_jsonable_python
 
 from skillshelf.errors import EvalError, NotRecordedError
-from skillshelf.evals._limits import MAX_CALLS_COMPARED
-from skillshelf.evals._model_calls import (
+from skillshelf.files import replace_file
+from skillshelf_evals._limits import MAX_CALLS_COMPARED
+from skillshelf_evals._model_calls import (
     CallRecord,
     ModelCall,
     WatchedModel,
@@ -42,8 +43,7 @@ from skillshelf.evals._model_calls import (
     record_call,
     restore_response,
 )
-from skillshelf.evals._placeholders import hide_folders, map_texts
-from skillshelf.files import replace_file
+from skillshelf_evals._placeholders import hide_folders, map_texts
 
 HOW_TO_RECORD = "The same command with --record instead of --replay asks the model"
 FORMAT_VERSION = 2

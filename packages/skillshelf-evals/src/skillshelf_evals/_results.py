@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from skillshelf.agent.events import SkillLoaded, Usage
-from skillshelf.evals._artefacts import NO_ARTEFACTS, Artefacts
-from skillshelf.evals._case import Case
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import About, Verdict
 from skillshelf.text import truncate
+from skillshelf_agent.events import SkillLoaded, Usage
+from skillshelf_evals._artefacts import NO_ARTEFACTS, Artefacts
+from skillshelf_evals._case import Case
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check import About, Verdict
 
 Status = Literal["passed", "missed", "error"]
 """`error` means that the trial, or one of its checks, could not be completed. It is neither a pass nor a miss."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from pydantic import BeforeValidator, Discriminator, PlainSerializer, Tag, TypeAdapter
 
-from skillshelf.agent.events import BaseEvent, Event, Usage
+from skillshelf_agent.events import BaseEvent, Event, Usage
 
 if TYPE_CHECKING:
     StoredEvent = Event

@@ -16,8 +16,6 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.models import Model
 
-from skillshelf.agent import AgentCore, ChosenModel, Policy, Retries, run_sandboxed
-from skillshelf.agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf.errors import (
     NotRecordedError,
     PolicyError,
@@ -26,11 +24,18 @@ from skillshelf.errors import (
     SkillUnreadableError,
     error_code,
 )
-from skillshelf.evals._case import Case, Edit, Message, make_code_source
-from skillshelf.evals._limits import MAX_OUTPUT_KEPT
-from skillshelf.evals._model_calls import ModelCall, WatchedModel
-from skillshelf.evals._trace import CommandRun, FileState, Trace
-from skillshelf.evals._workspace import (
+from skillshelf.files import NotPlainFile
+from skillshelf.sandbox import SandboxError
+from skillshelf.shelf import Shelf
+from skillshelf.sources import DirectorySource
+from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_agent import AgentCore, ChosenModel, Policy, Retries, run_sandboxed
+from skillshelf_agent.events import NOTHING_SPENT, Event, Failed, Finished
+from skillshelf_evals._case import Case, Edit, Message, make_code_source
+from skillshelf_evals._limits import MAX_OUTPUT_KEPT
+from skillshelf_evals._model_calls import ModelCall, WatchedModel
+from skillshelf_evals._trace import CommandRun, FileState, Trace
+from skillshelf_evals._workspace import (
     change_file,
     find_changes,
     find_new_files,
@@ -38,12 +43,7 @@ from skillshelf.evals._workspace import (
     read_inputs,
     temporary_folder,
 )
-from skillshelf.evals.check import ShellCommand, find_commands
-from skillshelf.files import NotPlainFile
-from skillshelf.sandbox import SandboxError
-from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf_evals.check import ShellCommand, find_commands
 
 DEFAULT_TIMEOUT = 900
 """Seconds a trial may take: a provider that never answers must not hold up a run forever."""

@@ -15,15 +15,15 @@ from functools import partial
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf.evals._folders import EVALS_FOLDER, skills_in
-from skillshelf.evals._limits import MAX_FILE_KEPT, MAX_FILES_KEPT, MAX_INPUTS_KEPT, MAX_TEXT_KEPT
-from skillshelf.evals._trace import FileState
 from skillshelf.files import NotPlainFile, open_below, open_plain, walk
+from skillshelf_evals._folders import EVALS_FOLDER, skills_in
+from skillshelf_evals._limits import MAX_FILE_KEPT, MAX_FILES_KEPT, MAX_INPUTS_KEPT, MAX_TEXT_KEPT
+from skillshelf_evals._trace import FileState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillshelf.evals._case import Case
+    from skillshelf_evals._case import Case
 
 SKILLS_FOLDER = ".skillshelf/skills"
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

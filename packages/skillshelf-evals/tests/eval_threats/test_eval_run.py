@@ -7,17 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import prepared
 import pytest
+
+import prepared
 
 pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
 
-from skillshelf.agent import ChosenModel
-from skillshelf.agent.testing import ScriptedModel
-from skillshelf.evals import Case, Message, Trace, check, run_trial
-from skillshelf.evals._limits import MAX_OUTPUT_KEPT
-from skillshelf.evals._trace import CommandRun
 from skillshelf.sandbox import Sandbox, find_sandbox
+from skillshelf_agent import ChosenModel
+from skillshelf_agent.testing import ScriptedModel
+from skillshelf_evals import Case, Message, Trace, check, run_trial
+from skillshelf_evals._limits import MAX_OUTPUT_KEPT
+from skillshelf_evals._trace import CommandRun
 
 SANDBOX = find_sandbox()
 sandboxed = pytest.mark.skipif(not SANDBOX, reason=f"there is no sandbox here: {SANDBOX.reason}")

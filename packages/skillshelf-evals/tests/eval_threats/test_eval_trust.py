@@ -15,7 +15,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 _TOUCH = "from pathlib import Path\nPath({canary!r}).touch()\n"
 _CASES = """
-from skillshelf.evals import Case, Message, check
+from skillshelf_evals import Case, Message, check
 PROMPT = "com" + "puted"
 CASES = [
     Case("greets", (Message("Hello"),), (check.response_contains("Hello"),), script=("Hello",)),
@@ -64,7 +64,7 @@ class Clone:
 
 
 _REGISTERED = """
-from skillshelf.evals import Case, Message, Verdict, check
+from skillshelf_evals import Case, Message, Verdict, check
 @check.register
 def polite(trace):
     return "please" in trace.answer
@@ -229,7 +229,7 @@ def test_without_a_sandbox_trials_that_run_commands_are_refused(clone: Clone) ->
 
 
 def test_a_program_that_passes_a_folder_trusts_it(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    from skillshelf.evals import find_cases, list_cases
+    from skillshelf_evals import find_cases, list_cases
 
     monkeypatch.syspath_prepend(str(clone.folder))
     listed, _ = list_cases([clone.folder])

@@ -7,6 +7,6 @@ They do real work with real backends. Each has an extra for its libraries and is
     shelf = Shelf.open(".", skills=[attach_skill("weather")])
 """
 
-from skillshelf.bundled._attachable import ATTACHABLE
+from skillshelf_skills._attachable import ATTACHABLE
 
 __all__ = ["ATTACHABLE"]

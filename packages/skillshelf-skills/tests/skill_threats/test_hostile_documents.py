@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from bundled.calling import call
-from bundled.handbook import ALL
-from sites import Site, send
 
-from skillshelf.bundled.agentic_rag import DocumentFolder, Sources, WebPages
-from skillshelf.bundled.agentic_rag.skill import AgenticRagSkill
+from calling import call
+from handbook import ALL
+from sites import Site, send
+from skillshelf_skills.agentic_rag import DocumentFolder, Sources, WebPages
+from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 
 pytest.importorskip("trafilatura", reason="the extra rag is not installed")
 

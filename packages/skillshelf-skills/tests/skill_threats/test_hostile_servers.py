@@ -8,13 +8,13 @@ from http.server import BaseHTTPRequestHandler
 
 import httpx2
 import pytest
-from bundled.calling import call
-from sites import Page, Site, ask_proxy, fetch, send, through_proxy
 
-from skillshelf.bundled.authentication_gates.skill import AuthenticationGatesSkill
-from skillshelf.bundled.weather.skill import WeatherSkill
+from calling import call
+from sites import Page, Site, ask_proxy, fetch, send, through_proxy
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net import Fetched, GuardedProxy, NetworkRules
+from skillshelf_skills.authentication_gates.skill import AuthenticationGatesSkill
+from skillshelf_skills.net import Fetched, GuardedProxy, NetworkRules
+from skillshelf_skills.weather.skill import WeatherSkill
 
 MEGABYTE = 1_000_000
 

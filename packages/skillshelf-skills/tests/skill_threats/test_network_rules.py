@@ -15,13 +15,13 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from bundled.calling import call
-from sites import Site, ask_proxy, fetch, replace_names, send, through_proxy
 
-from skillshelf.bundled.authentication_gates.skill import AuthenticationGatesSkill
-from skillshelf.bundled.weather.skill import WeatherSkill
+from calling import call
+from sites import Site, ask_proxy, fetch, replace_names, send, through_proxy
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net import Fetcher, GuardedProxy, NetworkRules
+from skillshelf_skills.authentication_gates.skill import AuthenticationGatesSkill
+from skillshelf_skills.net import Fetcher, GuardedProxy, NetworkRules
+from skillshelf_skills.weather.skill import WeatherSkill
 
 PUBLIC = "93.184.215.14"
 MEGABYTE = 1_000_000

@@ -4,7 +4,7 @@ Importing a model's libraries takes seconds, and `skillshelf list` needs none of
 therefore writes its door like this:
 
     if TYPE_CHECKING:
-        from skillshelf.agent._core import AgentCore
+        from skillshelf_agent._core import AgentCore
 
     __all__ = ["AgentCore"]
     __getattr__ = export_lazily(__name__, {"_core": ["AgentCore"]}, extra="chat")

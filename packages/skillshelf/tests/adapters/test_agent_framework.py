@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("agent_framework", reason="needs the extra: pip install 'skillshelf[agent-framework]'")
 
 from agent_framework import Agent, AgentResponse, AgentSession, Message
-from crowd import BUDGET, ask_about, entry_of, write_skills
-from faces.agent_framework import AgentFramework, ScriptedClient
 
 from adapters.place import Place
+from crowd import BUDGET, ask_about, entry_of, write_skills
+from faces.agent_framework import AgentFramework, ScriptedClient
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.agent_framework import Skills
 from skillshelf.sources import ObjectSource

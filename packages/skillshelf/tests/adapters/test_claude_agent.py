@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crowd import BUDGET, ask_about, entry_of, write_skills
 
+from crowd import BUDGET, ask_about, entry_of, write_skills
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.errors import SettingsError
 from skillshelf.listing import parse
@@ -28,8 +28,8 @@ from claude_agent_sdk import (
     ToolPermissionContext,
     query,
 )
-from faces.claude_agent import ClaudeAgent, ScriptedClaude
 
+from faces.claude_agent import ClaudeAgent, ScriptedClaude
 from skillshelf.adapters.claude_agent import Skills
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"

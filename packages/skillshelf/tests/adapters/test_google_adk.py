@@ -11,8 +11,6 @@ import pytest
 
 pytest.importorskip("google.adk", reason="needs the extra: pip install 'skillshelf[google-adk]'")
 
-from crowd import BUDGET, ask_about, entry_of, write_skills
-from faces.google_adk import GoogleADK, ScriptedLlm
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
 from google.adk.runners import InMemoryRunner
@@ -20,6 +18,8 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from adapters.place import Place
+from crowd import BUDGET, ask_about, entry_of, write_skills
+from faces.google_adk import GoogleADK, ScriptedLlm
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.adapters.google_adk import Skills
 from skillshelf.sources import ObjectSource

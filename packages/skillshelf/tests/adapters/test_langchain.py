@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crowd import BUDGET, ask_about, entry_of, write_skills
 
+from crowd import BUDGET, ask_about, entry_of, write_skills
 from skillshelf import BaseSkill, MemorySource, MissingExtraError, Shelf, tool
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import run
 
 pytest.importorskip("langchain", reason="needs the extra skillshelf[langchain]")
 
-from faces.langchain import LangChain, Scripted
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -24,6 +23,7 @@ from langchain_core.tools import tool as langchain_tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 
+from faces.langchain import LangChain, Scripted
 from skillshelf.adapters.langchain import Skills
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"

@@ -16,8 +16,8 @@ pytest.importorskip("agents", reason="needs the extra skillshelf[openai-agents]"
 
 from agents import Agent, RunConfig, Runner, RunResult, ToolCallOutputItem, function_tool
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
-from faces.openai_agents import OpenAIAgents
 
+from faces.openai_agents import OpenAIAgents
 from skillshelf.adapters.openai_agents import Skills
 
 SKILL = "---\nname: {0}\ndescription: About {0}.\n---\nBody of {0}.\n"

@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 import pytest
-from faces import FACES
 
+from faces import FACES
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call, Reply

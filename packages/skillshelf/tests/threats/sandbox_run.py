@@ -15,10 +15,10 @@ import socket
 import subprocess
 import sys
 
-from skillshelf.agent import AgentCore, Policy, Rule, RuleBook
-from skillshelf.agent.events import ToolReturned
-from skillshelf.agent.testing import ScriptedModel, call
 from skillshelf.sandbox import Sandbox, _sandbox, find_sandbox
+from skillshelf_agent import AgentCore, Policy, Rule, RuleBook
+from skillshelf_agent.events import ToolReturned
+from skillshelf_agent.testing import ScriptedModel, call
 
 IPC_CREAT = 0o1000
 SHARED_MEMORY_KEY = 0x534B

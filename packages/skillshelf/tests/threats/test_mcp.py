@@ -16,8 +16,8 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, MCPError, types
 from mcp.types import INVALID_PARAMS
-from mcp_kit import invoke
 
+from mcp_kit import invoke
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.mcp import make_server
 from skillshelf.sources import DirectorySource, ObjectSource

@@ -11,12 +11,12 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 import httpx2
 from mcp import Client
-from test_mcp_http import HEADERS, INITIALIZE
-from test_mcp_serving import serve
 
 from skillshelf import BaseSkill, Shelf, tool
 from skillshelf.mcp import ConnectionLimits
 from skillshelf.sources import ObjectSource
+from test_mcp_http import HEADERS, INITIALIZE
+from test_mcp_serving import serve
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}

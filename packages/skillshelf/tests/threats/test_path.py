@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from skillshelf import (
     DirectorySource,
     ReferenceNotAllowedError,

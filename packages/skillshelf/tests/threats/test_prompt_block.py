@@ -4,10 +4,10 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Entry, ListingForm, parse, to_xml
 from skillshelf.skillmd import render_skill

@@ -23,10 +23,11 @@ from pathlib import Path
 
 import pytest
 
+from repository import REPO
 from skillshelf.sandbox import Sandbox, find_sandbox
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs/concepts/safety.md"
+PAGE = REPO / "docs/concepts/safety.md"
 ORDINARY_USER = 61_234
 GIT = "git -c user.name=x -c user.email=x@example.org -c protocol.file.allow=always -c init.defaultBranch=main"
 SANDBOX = find_sandbox()

@@ -4,10 +4,10 @@ import re
 import unicodedata
 
 import pytest
-from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import parse
 from skillshelf.skillmd import Unreadable, read, render_skill

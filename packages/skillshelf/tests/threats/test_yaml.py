@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from effort import examples
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-import skillshelf
+from effort import examples
+from repository import modules
 from skillshelf import MemorySource, Shelf
 from skillshelf.bounded_yaml import MAX_BLOCK, MAX_NODES, YamlFault
 from skillshelf.hidden import find_dishonest
@@ -414,12 +414,12 @@ def test_any_bytes_make_a_skill_or_a_diagnostic(data: bytes) -> None:
 
 def test_only_one_module_gives_text_to_a_yaml_parser() -> None:
     """Y01-Y18: a second reader would have other bounds, or none. The check of hosts only imports node classes."""
-    package = Path(skillshelf.__file__).parent
     importing = {
-        str(path.relative_to(package))
-        for path in package.rglob("*.py")
+        name
+        for name, path in modules().items()
         if re.search(r"^\s*(?:import yaml\b|from yaml\b(?!\.nodes))", path.read_text(), re.M)
     }
-    assert importing == {"skillmd/_read.py", "bounded_yaml.py"}
-    assert "yaml.dump(" in (package / "skillmd/_read.py").read_text()
-    assert "yaml.load" not in (package / "skillmd/_read.py").read_text()
+    assert importing == {"skillshelf.skillmd._read", "skillshelf.bounded_yaml"}
+    reader = modules()["skillshelf.skillmd._read"].read_text()
+    assert "yaml.dump(" in reader
+    assert "yaml.load" not in reader

@@ -3,9 +3,9 @@
 See `docs/adr/0013-checkpoints.md` for what is covered and what is not.
 """
 
-from skillshelf.agent.checkpoints._checkpoints import ChangedFile, Checkpoints, Undone
-from skillshelf.agent.checkpoints._restore import LeftFile
-from skillshelf.agent.checkpoints._states import PathState
+from skillshelf_agent.checkpoints._checkpoints import ChangedFile, Checkpoints, Undone
+from skillshelf_agent.checkpoints._restore import LeftFile
+from skillshelf_agent.checkpoints._states import PathState
 
 __all__ = [
     "ChangedFile",

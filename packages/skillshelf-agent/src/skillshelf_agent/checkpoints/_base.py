@@ -12,8 +12,9 @@ import weakref
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import (
+from skillshelf.files import hash_content, make_private_folders, read_at, system, write_all
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.checkpoints._states import (
     ABSENT_STATE,
     BLOCKED_STATE,
     Look,
@@ -21,9 +22,8 @@ from skillshelf.agent.checkpoints._states import (
     look_at,
     may_hold_secrets,
 )
-from skillshelf.agent.checkpoints._sweep import Seen, Sweep
-from skillshelf.agent.filetools import show_path
-from skillshelf.files import hash_content, make_private_folders, read_at, system, write_all
+from skillshelf_agent.checkpoints._sweep import Seen, Sweep
+from skillshelf_agent.filetools import show_path
 
 _MAX_NAMED = 10
 _NEW_FILE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._base import BaseCopy, ObservedChange
-from skillshelf.agent.checkpoints._restore import LeftFile, Restoration, restore
-from skillshelf.agent.checkpoints._states import BLOCKED_STATE, Look, PathState, look_at, may_hold_secrets
-from skillshelf.agent.checkpoints._store import (
+from skillshelf.errors import CheckpointError
+from skillshelf.files import hash_content
+from skillshelf.text import clean_line, count_noun, truncate
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.checkpoints._base import BaseCopy, ObservedChange
+from skillshelf_agent.checkpoints._restore import LeftFile, Restoration, restore
+from skillshelf_agent.checkpoints._states import BLOCKED_STATE, Look, PathState, look_at, may_hold_secrets
+from skillshelf_agent.checkpoints._store import (
     FileChange,
     TurnFiles,
     TurnRecord,
@@ -20,11 +23,8 @@ from skillshelf.agent.checkpoints._store import (
     load_turns,
     remove_old,
 )
-from skillshelf.agent.checkpoints._sweep import TooManyFiles, sweep
-from skillshelf.agent.filetools import FileAccess, Parts, show_path
-from skillshelf.errors import CheckpointError
-from skillshelf.files import hash_content
-from skillshelf.text import clean_line, count_noun, truncate
+from skillshelf_agent.checkpoints._sweep import TooManyFiles, sweep
+from skillshelf_agent.filetools import FileAccess, Parts, show_path
 
 _MAX_MESSAGE = 80
 _MAX_NAMED = 10

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import PathState, look_at
 from skillshelf.files import (
     FileChanged,
     NotPlainFile,
@@ -23,6 +21,8 @@ from skillshelf.files import (
     replace_below,
     set_mode_below,
 )
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.checkpoints._states import PathState, look_at
 
 LeftReason = Literal["changed", "command", "not-kept", "failed"]
 

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.filetools import find_protection
 from skillshelf.files import NotPlainFile, file_stamp, hash_content, open_below, open_plain, read_at, system
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.filetools import find_protection
 
 Kind = Literal["absent", "file", "folder", "link", "other"]
 

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import Look, PathState
 from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
@@ -28,6 +26,8 @@ from skillshelf.files import (
     system,
     write_all,
 )
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.checkpoints._states import Look, PathState
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from skillshelf.agent.checkpoints import _limits
-from skillshelf.agent.checkpoints._states import Kind
-from skillshelf.agent.filetools import FileAccess, GitIgnore
 from skillshelf.files import TreeEntry, file_stamp, is_fresh, open_below, system, walk
 from skillshelf.sources import SKIPPED_FOLDERS
+from skillshelf_agent.checkpoints import _limits
+from skillshelf_agent.checkpoints._states import Kind
+from skillshelf_agent.filetools import FileAccess, GitIgnore
 
 _SCRATCH_PREFIX = ".skillshelf-"
 """Our own scratch files, which live for a moment."""

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.agent.filetools._access import FileAccess, Parts, show_path
 from skillshelf.errors import FileAccessError
 from skillshelf.files import ABSENT, read_version, replace_below
 from skillshelf.text import count_noun, decode_text
+from skillshelf_agent.filetools._access import FileAccess, Parts, show_path
 
 _MAX_BYTES = 10 * 1024 * 1024
 _MAX_LINE_PAIRS = 4_000_000

@@ -3,13 +3,13 @@
 import posixpath
 import time
 
-from skillshelf.agent.filetools._access import FileAccess, Parts, is_hidden, show_path
-from skillshelf.agent.filetools._line_search import PatternError, search_lines
-from skillshelf.agent.filetools._reading import MAX_CHARS
-from skillshelf.agent.filetools._tree import FileTree, GitIgnore
 from skillshelf.errors import FileAccessError
 from skillshelf.files import TreeEntry, list_folder, open_folder_below, system
 from skillshelf.sources import IgnoreRules
+from skillshelf_agent.filetools._access import FileAccess, Parts, is_hidden, show_path
+from skillshelf_agent.filetools._line_search import PatternError, search_lines
+from skillshelf_agent.filetools._reading import MAX_CHARS
+from skillshelf_agent.filetools._tree import FileTree, GitIgnore
 
 _MAX_RESULTS = 1000
 _MAX_GLOB = 500

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from skillshelf.agent.filetools import _matcher
-from skillshelf.agent.filetools._matcher import show_part
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits
+from skillshelf_agent.filetools import _matcher
+from skillshelf_agent.filetools._matcher import show_part
 
 _LITERAL_PATTERN = re.compile(r"[^\\.^$*+?{}\[\]|()\r\n]+")
 _MAX_PATTERN = 1000

@@ -3,9 +3,9 @@
 import mimetypes
 from dataclasses import dataclass
 
-from skillshelf.agent.filetools._access import FileAccess, show_path
 from skillshelf.errors import FileAccessError
 from skillshelf.files import open_file_below, read_at, system
+from skillshelf_agent.filetools._access import FileAccess, show_path
 
 MAX_CHARS = 50_000
 """The most characters of a page."""

@@ -9,13 +9,13 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.toolsets import FunctionToolset
 
-from skillshelf.agent._own_tools import make_tool
-from skillshelf.agent.filetools import _finding
-from skillshelf.agent.filetools._access import FileAccess
-from skillshelf.agent.filetools._changes import Replacement
-from skillshelf.agent.filetools._reading import Media, read_page
 from skillshelf.errors import FileAccessError
 from skillshelf.threads import in_thread
+from skillshelf_agent._own_tools import make_tool
+from skillshelf_agent.filetools import _finding
+from skillshelf_agent.filetools._access import FileAccess
+from skillshelf_agent.filetools._changes import Replacement
+from skillshelf_agent.filetools._reading import Media, read_page
 
 _SEARCH_SECONDS = 20.0
 _NOT_ALLOWED = "The file was not changed: nothing has allowed it."

@@ -8,8 +8,6 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from skillshelf.agent.filetools._access import FileAccess, Parts, is_hidden, show_path
-from skillshelf.agent.filetools._reading import is_binary
 from skillshelf.files import (
     NotPlainFile,
     TreeEntry,
@@ -22,6 +20,8 @@ from skillshelf.files import (
     walk,
 )
 from skillshelf.sources import VERSION_CONTROL_FOLDERS, IgnoreRules
+from skillshelf_agent.filetools._access import FileAccess, Parts, is_hidden, show_path
+from skillshelf_agent.filetools._reading import is_binary
 
 _MAX_WALKED = 100_000
 _MAX_SEARCHED_FILE = 10 * 1024 * 1024

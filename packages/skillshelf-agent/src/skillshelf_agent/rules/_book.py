@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from skillshelf.agent.rules._rule import Decision, Rule, RuledCall, find_ruling
 from skillshelf.errors import SettingsError
 from skillshelf.files import (
     LockTimeout,
@@ -25,6 +24,7 @@ from skillshelf.files import (
     replace_file,
 )
 from skillshelf.settings import read_toml
+from skillshelf_agent.rules._rule import Decision, Rule, RuledCall, find_ruling
 
 _VERSION = 1
 _EXAMPLE = 'version = 1\n\n[[rule]]\ndecision = "allow"\ntool = "run_command"\ncommand = "git status"'

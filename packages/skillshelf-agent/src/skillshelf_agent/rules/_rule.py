@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
-from skillshelf.agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
-from skillshelf.agent.rules._command import Words, find_simple_commands, split_command
 from skillshelf.errors import SettingsError
 from skillshelf.files import fold_name, is_at_or_inside, is_inside
+from skillshelf_agent._tool_names import INSTALL_PACKAGES, READING, RUN_SCRIPT, SHELL, WRITING
+from skillshelf_agent.rules._command import Words, find_simple_commands, split_command
 
 Decision = Literal["allow", "deny"]
 

@@ -1,13 +1,13 @@
 """Scripts of skills: found on the skill's list, copied, and run with no more than they need."""
 
-from skillshelf.agent.scripts._dependencies import (
+from skillshelf_agent.scripts._dependencies import (
     Dependencies,
     describe_packages,
     find_environment,
     find_uv,
     install_environment,
 )
-from skillshelf.agent.scripts._script import SkillScript, find_script, is_runnable
+from skillshelf_agent.scripts._script import SkillScript, find_script, is_runnable
 
 __all__ = [
     "Dependencies",

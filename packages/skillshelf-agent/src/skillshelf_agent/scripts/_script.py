@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Any
 
-from skillshelf.agent.scripts._dependencies import Dependencies, read_dependencies
 from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.explain import explain_to_model
@@ -18,6 +17,7 @@ from skillshelf.skillmd import find_declared_variables
 from skillshelf.text import decode_text
 from skillshelf.trust import ScriptFolders
 from skillshelf.turn import resolve_reference
+from skillshelf_agent.scripts._dependencies import Dependencies, read_dependencies
 
 _MAX_SCRIPT = 1024 * 1024
 _BY_ENDING = {

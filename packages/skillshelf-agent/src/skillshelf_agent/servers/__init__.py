@@ -4,7 +4,7 @@ The client is that of the MCP SDK, which the extra `mcp` brings, with a transpor
 `docs/adr/0009-pydantic-ai-and-a-gate.md`.
 """
 
-from skillshelf.agent.servers._servers import ServerToolset, ToolServers, server_of
-from skillshelf.agent.servers._settings import ServerSettings, load_servers
+from skillshelf_agent.servers._servers import ServerToolset, ToolServers, server_of
+from skillshelf_agent.servers._settings import ServerSettings, load_servers
 
 __all__ = ["ServerSettings", "ServerToolset", "ToolServers", "load_servers", "server_of"]

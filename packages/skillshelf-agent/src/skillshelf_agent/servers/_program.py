@@ -16,12 +16,12 @@ from mcp import types
 from mcp.shared.message import SessionMessage
 from pydantic_core import from_json
 
-from skillshelf.agent.servers import _guard
-from skillshelf.agent.servers._limits import MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
-from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.processes import signal_group
 from skillshelf.sandbox import CleanPath
+from skillshelf_agent.servers import _guard
+from skillshelf_agent.servers._limits import MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
+from skillshelf_agent.servers._settings import ServerSettings
 
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 _MAX_ERRORS = 2_000

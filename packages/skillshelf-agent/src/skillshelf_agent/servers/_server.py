@@ -19,13 +19,13 @@ from pydantic import ValidationError
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 
-from skillshelf.agent.filetools import sniff_media_type
-from skillshelf.agent.servers._limits import MAX_TOOL_LIST, limit_response
-from skillshelf.agent.servers._program import ServerProgram
-from skillshelf.agent.servers._settings import ServerSettings
 from skillshelf.errors import SettingsError
 from skillshelf.results import MAX_MEDIA
 from skillshelf.text import clean_line, count_noun, find_hidden, hide_values, text_for_model, to_json, truncate
+from skillshelf_agent.filetools import sniff_media_type
+from skillshelf_agent.servers._limits import MAX_TOOL_LIST, limit_response
+from skillshelf_agent.servers._program import ServerProgram
+from skillshelf_agent.servers._settings import ServerSettings
 
 State = Literal["starting", "ready", "failed", "stopped"]
 

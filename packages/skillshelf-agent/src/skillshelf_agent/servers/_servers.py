@@ -13,12 +13,12 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from skillshelf.agent.servers._settings import ServerSettings, find_workspace_servers
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.settings import settings_file
+from skillshelf_agent.servers._settings import ServerSettings, find_workspace_servers
 
 if TYPE_CHECKING:
-    from skillshelf.agent.servers._server import ToolServer
+    from skillshelf_agent.servers._server import ToolServer
 
 _MAX_NOTICES = 20
 _SERVER = "skillshelf_mcp_server"
@@ -104,7 +104,7 @@ class ToolServers:
         await asyncio.gather(task, return_exceptions=True)
 
     def _start(self, settings: ServerSettings) -> None:
-        from skillshelf.agent.servers._server import ToolServer  # needs the extra `mcp`
+        from skillshelf_agent.servers._server import ToolServer  # needs the extra `mcp`
 
         server = ToolServer(settings, self._workspace, self._root, self._notices.append)
         self._servers[settings.name] = server

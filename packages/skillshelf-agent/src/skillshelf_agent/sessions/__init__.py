@@ -1,8 +1,8 @@
 """Conversations that outlast a process: one file of JSON lines for each, outside the workspace."""
 
-from skillshelf.agent.sessions._export import export_json, export_markdown
-from skillshelf.agent.sessions._format import SideTranscript
-from skillshelf.agent.sessions._history import (
+from skillshelf_agent.sessions._export import export_json, export_markdown
+from skillshelf_agent.sessions._format import SideTranscript
+from skillshelf_agent.sessions._history import (
     LoadedText,
     last_answer,
     loaded_skills,
@@ -13,8 +13,8 @@ from skillshelf.agent.sessions._history import (
     strip_system_prompt,
     typed_text,
 )
-from skillshelf.agent.sessions._session import Session
-from skillshelf.agent.sessions._store import SessionInfo, Sessions
+from skillshelf_agent.sessions._session import Session
+from skillshelf_agent.sessions._store import SessionInfo, Sessions
 
 __all__ = [
     "LoadedText",

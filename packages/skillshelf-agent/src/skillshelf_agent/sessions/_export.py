@@ -18,11 +18,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.agent.sessions._format import SideTranscript, dump_messages
-from skillshelf.agent.sessions._history import loaded_skills, prompt_text
-from skillshelf.agent.sessions._session import Session
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.text import clean, clean_line
+from skillshelf_agent.sessions._format import SideTranscript, dump_messages
+from skillshelf_agent.sessions._history import loaded_skills, prompt_text
+from skillshelf_agent.sessions._session import Session
 
 
 def export_markdown(session: Session) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, StrictInt, ValidationError, ValidatorFunctionWrapHandler, field_validator
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
-from skillshelf.agent.sessions._history import make_gap
 from skillshelf.errors import SessionError
+from skillshelf_agent.sessions._history import make_gap
 
 VERSION = 1
 MESSAGE_START = b'{"message":'

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ModelMessage
 
-from skillshelf.agent.sessions._format import (
+from skillshelf.errors import SessionError
+from skillshelf_agent.sessions._format import (
     Header,
     SessionContent,
     SideTranscript,
@@ -16,9 +17,8 @@ from skillshelf.agent.sessions._format import (
     format_side,
     parse_content,
 )
-from skillshelf.agent.sessions._history import make_sendable, strip_system_prompt
-from skillshelf.agent.sessions._journal import Journal
-from skillshelf.errors import SessionError
+from skillshelf_agent.sessions._history import make_sendable, strip_system_prompt
+from skillshelf_agent.sessions._journal import Journal
 
 _MAX_LINE_NUMBERS = 20
 

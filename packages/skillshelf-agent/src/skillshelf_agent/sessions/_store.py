@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from skillshelf.agent.sessions._format import (
+from skillshelf.errors import SessionError
+from skillshelf.files import state_home, system
+from skillshelf.text import clean_line, closest_names, truncate
+from skillshelf_agent.sessions._format import (
     COMPACTED_START,
     MESSAGE_START,
     MODEL_START,
@@ -19,12 +22,9 @@ from skillshelf.agent.sessions._format import (
     Header,
     parse_header,
 )
-from skillshelf.agent.sessions._history import show_invocation
-from skillshelf.agent.sessions._journal import Journal
-from skillshelf.agent.sessions._session import Session, resume_session, start_session
-from skillshelf.errors import SessionError
-from skillshelf.files import state_home, system
-from skillshelf.text import clean_line, closest_names, truncate
+from skillshelf_agent.sessions._history import show_invocation
+from skillshelf_agent.sessions._journal import Journal
+from skillshelf_agent.sessions._session import Session, resume_session, start_session
 
 # Without letters and digits that look like one another.
 _ID_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.repl._pipe import Pipe
-    from skillshelf.repl._start import User, run_terminal
+    from skillshelf_agent.terminal._pipe import Pipe
+    from skillshelf_agent.terminal._start import User, run_terminal
 
 __all__ = ["Pipe", "User", "run_terminal"]
 

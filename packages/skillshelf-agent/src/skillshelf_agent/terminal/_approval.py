@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Answer, Approval, Refusal, SkillScript, VariableRequest
-from skillshelf.repl._footer import Footer
-from skillshelf.repl._quotes import Argument, Diff, Excerpt
-from skillshelf.repl._screen import Screen
 from skillshelf.sandbox import Sandbox
 from skillshelf.text import clean, clean_line
+from skillshelf_agent import SHELL, WRITING, Answer, Approval, Refusal, SkillScript, VariableRequest
+from skillshelf_agent.terminal._footer import Footer
+from skillshelf_agent.terminal._quotes import Argument, Diff, Excerpt
+from skillshelf_agent.terminal._screen import Screen
 
 _STOP = "stop"
 """The answer of Ctrl+C: no, and the turn ends."""

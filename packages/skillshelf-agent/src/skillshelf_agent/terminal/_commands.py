@@ -10,9 +10,6 @@ from functools import cache
 
 from rich.text import Text
 
-from skillshelf.agent import DEFAULTS, MODES, WRITING, explain_error, resolve
-from skillshelf.agent.events import Event, ToolCalled, ToolReturned
-from skillshelf.agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf.choices import CHOICES, save_choice
 from skillshelf.entry_points import load_extension
 from skillshelf.errors import (
@@ -24,11 +21,17 @@ from skillshelf.errors import (
 )
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
-from skillshelf.repl._face import ChatFace
-from skillshelf.repl._prompt import rank_with_typos
-from skillshelf.repl._rules import make_rule_commands
-from skillshelf.repl._screen import view_resumed
-from skillshelf.repl._views import (
+from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
+from skillshelf.text import clean, clean_line, count_noun
+from skillshelf.workspace_skills import describe_delta
+from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, resolve
+from skillshelf_agent.events import Event, ToolCalled, ToolReturned
+from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer
+from skillshelf_agent.terminal._face import ChatFace
+from skillshelf_agent.terminal._prompt import rank_with_typos
+from skillshelf_agent.terminal._rules import make_rule_commands
+from skillshelf_agent.terminal._screen import view_resumed
+from skillshelf_agent.terminal._views import (
     explain_unknown_skill,
     show_why_not,
     view_changes,
@@ -41,9 +44,6 @@ from skillshelf.repl._views import (
     view_skills,
     view_undone,
 )
-from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
-from skillshelf.text import clean, clean_line, count_noun
-from skillshelf.workspace_skills import describe_delta
 
 _INIT_REQUEST = """\
 Write an AGENTS.md for this folder: what a coding agent must know to work here, and could not guess.

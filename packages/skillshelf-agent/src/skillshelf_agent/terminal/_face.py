@@ -14,9 +14,9 @@ from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
 
 if TYPE_CHECKING:
-    from skillshelf.agent import AgentCore, Attachment, FoundAttachments, Settings
-    from skillshelf.agent.events import Event
-    from skillshelf.agent.sessions import SessionInfo
+    from skillshelf_agent import AgentCore, Attachment, FoundAttachments, Settings
+    from skillshelf_agent.events import Event
+    from skillshelf_agent.sessions import SessionInfo
 
 
 class ChatFace(Protocol):

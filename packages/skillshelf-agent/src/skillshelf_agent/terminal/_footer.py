@@ -49,9 +49,9 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from skillshelf.errors import SkillError
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._keyboard import Keyboard, Line, LineQueue, Pastes
-from skillshelf.repl._keys import edit_text, find_editor, make_bindings
 from skillshelf.text import clean, clean_line
+from skillshelf_agent.terminal._keyboard import Keyboard, Line, LineQueue, Pastes
+from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings
 
 DrawLive = Callable[[int, int], str]
 """Draws the work in progress in so many columns and rows. The text holds the escapes of its colours."""

@@ -7,18 +7,18 @@ from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console, RenderableType
 
-from skillshelf.agent import AgentCore, Attachment, Settings
-from skillshelf.agent import events as on
-from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import SkillError, error_code
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._commands import find_new_problems, make_commands, run_command
-from skillshelf.repl._face import call_on_end_signal, clean_output, describe_attachments
-from skillshelf.repl._quotes import count_changed_lines
-from skillshelf.repl._screen import describe_call, describe_reload, describe_retry
-from skillshelf.repl._views import view_sessions
 from skillshelf.streams import keep_output_clean
 from skillshelf.text import clean, clean_line, to_json
+from skillshelf_agent import AgentCore, Attachment, Settings
+from skillshelf_agent import events as on
+from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.terminal._commands import find_new_problems, make_commands, run_command
+from skillshelf_agent.terminal._face import call_on_end_signal, clean_output, describe_attachments
+from skillshelf_agent.terminal._quotes import count_changed_lines
+from skillshelf_agent.terminal._screen import describe_call, describe_reload, describe_retry
+from skillshelf_agent.terminal._views import view_sessions
 
 
 class Pipe:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from skillshelf.agent import AgentCore
 from skillshelf.explain import describe_pending, describe_waiting
 from skillshelf.rendering import ReviewPage, fits_screen
-from skillshelf.repl._keyboard import Keyboard
 from skillshelf.text import clean, clean_line, list_names
 from skillshelf.trust import (
     MINE_QUESTION,
@@ -21,6 +19,8 @@ from skillshelf.trust import (
     shorten_review,
     summary,
 )
+from skillshelf_agent import AgentCore
+from skillshelf_agent.terminal._keyboard import Keyboard
 
 _MAX_NAMES = 10
 _COUNT_SECONDS = 1.0

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.text import Text
 
-from skillshelf.agent import SHELL, WRITING, Rule, RuleBook
-from skillshelf.agent.rules import Decision
 from skillshelf.errors import SettingsError
-from skillshelf.repl._face import ChatFace
-from skillshelf.repl._views import PREFIX_NEEDS_SANDBOX, view_rules
 from skillshelf.slash import Command, Suggestion
+from skillshelf_agent import SHELL, WRITING, Rule, RuleBook
+from skillshelf_agent.rules import Decision
+from skillshelf_agent.terminal._face import ChatFace
+from skillshelf_agent.terminal._views import PREFIX_NEEDS_SANDBOX, view_rules
 
 _EVERYWHERE = "--everywhere"
 _NETWORK = "--network"

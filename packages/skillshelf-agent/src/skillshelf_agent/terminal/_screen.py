@@ -24,16 +24,16 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
-from skillshelf.agent import AgentCore
-from skillshelf.agent import events as on
-from skillshelf.agent.sessions import typed_text
 from skillshelf.descriptor import Delta
 from skillshelf.discovery import LOAD_TOOL
 from skillshelf.rendering import markdown, truncate_cells
-from skillshelf.repl._answer import MarkdownStream
-from skillshelf.repl._quotes import Diff, FoldedDiff, count_changed_lines
 from skillshelf.text import clean, clean_line, count_noun, truncate, without_colors
 from skillshelf.workspace_skills import describe_delta
+from skillshelf_agent import AgentCore
+from skillshelf_agent import events as on
+from skillshelf_agent.sessions import typed_text
+from skillshelf_agent.terminal._answer import MarkdownStream
+from skillshelf_agent.terminal._quotes import Diff, FoldedDiff, count_changed_lines
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {

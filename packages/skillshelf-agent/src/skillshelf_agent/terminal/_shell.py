@@ -11,11 +11,11 @@ from typing import BinaryIO, NamedTuple
 
 from rich.text import Text
 
-from skillshelf.agent import attach_command
 from skillshelf.errors import SkillError
 from skillshelf.processes import signal_group
-from skillshelf.repl._face import ChatFace
 from skillshelf.text import clean
+from skillshelf_agent import attach_command
+from skillshelf_agent.terminal._face import ChatFace
 
 _MARK = "!"
 _CHUNK_BYTES = 65_536

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.output import ColorDepth
 
-from skillshelf.repl._face import call_on_end_signal
-from skillshelf.repl._footer import Footer
-from skillshelf.repl._keyboard import Keyboard, Line, open_history
 from skillshelf.settings import Settings
 from skillshelf.streams import discard_output
+from skillshelf_agent.terminal._face import call_on_end_signal
+from skillshelf_agent.terminal._footer import Footer
+from skillshelf_agent.terminal._keyboard import Keyboard, Line, open_history
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from skillshelf.agent import AgentCore, Approve, AskVariable
-    from skillshelf.repl._terminal import Terminal
+    from skillshelf_agent import AgentCore, Approve, AskVariable
+    from skillshelf_agent.terminal._terminal import Terminal
 
 
 class User(NamedTuple):
@@ -51,9 +51,9 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
         os.environ["PROMPT_TOOLKIT_COLOR_DEPTH"] = ColorDepth.DEPTH_1_BIT.value
 
     def open_terminal(footer: Footer) -> "Terminal":
-        from skillshelf.repl._approval import Questions
-        from skillshelf.repl._screen import Screen
-        from skillshelf.repl._terminal import Terminal
+        from skillshelf_agent.terminal._approval import Questions
+        from skillshelf_agent.terminal._screen import Screen
+        from skillshelf_agent.terminal._terminal import Terminal
 
         def send(text: str) -> None:
             loop.call_soon_threadsafe(footer.queue.put, Line(text, text))

@@ -7,22 +7,22 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, Attachment, Settings
-from skillshelf.agent.events import Event
-from skillshelf.agent.sessions import SessionInfo
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.repl._approval import Questions
-from skillshelf.repl._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
-from skillshelf.repl._face import clean_output, describe_attachments
-from skillshelf.repl._footer import NO_RESULTS, Footer
-from skillshelf.repl._prompt import SlashCompleter, list_workspace_files
-from skillshelf.repl._review import Reviewer
-from skillshelf.repl._screen import view_resumed
-from skillshelf.repl._shell import parse_shell_line, run_shell_line
-from skillshelf.repl._views import count_skills, format_status
 from skillshelf.settings import Mode
 from skillshelf.slash import complete
 from skillshelf.text import clean, clean_line
+from skillshelf_agent import AgentCore, Attachment, Settings
+from skillshelf_agent.events import Event
+from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.terminal._approval import Questions
+from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
+from skillshelf_agent.terminal._face import clean_output, describe_attachments
+from skillshelf_agent.terminal._footer import NO_RESULTS, Footer
+from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_files
+from skillshelf_agent.terminal._review import Reviewer
+from skillshelf_agent.terminal._screen import view_resumed
+from skillshelf_agent.terminal._shell import parse_shell_line, run_shell_line
+from skillshelf_agent.terminal._views import count_skills, format_status
 
 _FRAMES_PER_SECOND = 10
 _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")

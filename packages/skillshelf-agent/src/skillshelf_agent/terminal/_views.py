@@ -10,19 +10,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
-from skillshelf.agent.checkpoints import PathState
-from skillshelf.agent.filetools import diff_texts, show_path
-from skillshelf.agent.sessions import SessionInfo
 from skillshelf.attachable import describe_attaching
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.explain import describe_level, explain_off, explain_unavailable
 from skillshelf.rendering import truncate_cells
-from skillshelf.repl._face import ChatFace
-from skillshelf.repl._quotes import Diff
 from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun, decode_text, list_names
+from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
+from skillshelf_agent.checkpoints import PathState
+from skillshelf_agent.filetools import diff_texts, show_path
+from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.terminal._face import ChatFace
+from skillshelf_agent.terminal._quotes import Diff
 
 _MAX_ROWS = 10
 _MAX_SHARES = 8

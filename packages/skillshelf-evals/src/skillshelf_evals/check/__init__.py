@@ -7,7 +7,7 @@
 adds one of your own: `check.mentions("total")` in Python, and `- mentions: total` in case files.
 """
 
-from skillshelf.evals.check._behavior import (
+from skillshelf_evals.check._behavior import (
     command_run,
     max_cost,
     max_tokens,
@@ -15,9 +15,9 @@ from skillshelf.evals.check._behavior import (
     response_matches,
     tool_called,
 )
-from skillshelf.evals.check._check import About, Check, Verdict, custom, look
-from skillshelf.evals.check._evidence import describe_work
-from skillshelf.evals.check._files import (
+from skillshelf_evals.check._check import About, Check, Verdict, custom, look
+from skillshelf_evals.check._evidence import describe_work
+from skillshelf_evals.check._files import (
     file_contains,
     file_exists,
     file_matches,
@@ -26,8 +26,8 @@ from skillshelf.evals.check._files import (
     json_schema,
     table_equals,
 )
-from skillshelf.evals.check._judge import judge, look_at_all, parse_verdicts
-from skillshelf.evals.check._loading import (
+from skillshelf_evals.check._judge import judge, look_at_all, parse_verdicts
+from skillshelf_evals.check._loading import (
     listing_contains,
     reference_denied,
     reference_loaded,
@@ -36,8 +36,8 @@ from skillshelf.evals.check._loading import (
     skill_reloaded,
     trigger,
 )
-from skillshelf.evals.check._registry import from_config, get_registered, register
-from skillshelf.evals.check._run import ShellCommand, find_commands, run
+from skillshelf_evals.check._registry import from_config, get_registered, register
+from skillshelf_evals.check._run import ShellCommand, find_commands, run
 
 __all__ = [
     "About",

@@ -5,14 +5,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from skillshelf.agent import SHELL
-from skillshelf.agent.events import ToolCalled, ToolReturned
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import MAX_QUOTED, list_items
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import NonEmpty, Verdict, built_in
-from skillshelf.evals.check._search import Regex, search_text
 from skillshelf.text import truncate
+from skillshelf_agent import SHELL
+from skillshelf_agent.events import ToolCalled, ToolReturned
+from skillshelf_evals._text import MAX_QUOTED, list_items
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check._check import NonEmpty, Verdict, built_in
+from skillshelf_evals.check._search import Regex, search_text
 
 
 def _check_turn(turn: int) -> int:

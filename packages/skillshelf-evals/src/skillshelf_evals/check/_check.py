@@ -21,10 +21,10 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, TypeAlias, g
 from pydantic import Field, PydanticUserError, TypeAdapter, ValidationError
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import resolve_inside
-from skillshelf.evals._text import MAX_QUOTED, explain_expected, show_value
-from skillshelf.evals._trace import Trace
 from skillshelf.text import truncate
+from skillshelf_evals._folders import resolve_inside
+from skillshelf_evals._text import MAX_QUOTED, explain_expected, show_value
+from skillshelf_evals._trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from skillshelf.agent.events import Event, Failed, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, ToolReturned
-from skillshelf.evals._limits import (
+from skillshelf.text import clean_line, replace_surrogates, show_hidden
+from skillshelf_agent.events import Event, Failed, ReferenceLoaded, SkillInvoked, SkillLoaded, ToolCalled, ToolReturned
+from skillshelf_evals._limits import (
     MAX_SHOWN_ANSWERS,
     MAX_SHOWN_COMMANDS,
     MAX_SHOWN_FILES,
@@ -20,9 +21,8 @@ from skillshelf.evals._limits import (
     MAX_SHOWN_TEXT,
     MIN_SHOWN_TEXT,
 )
-from skillshelf.evals._placeholders import hide_folders
-from skillshelf.evals._trace import CommandRun, Trace
-from skillshelf.text import clean_line, replace_surrogates, show_hidden
+from skillshelf_evals._placeholders import hide_folders
+from skillshelf_evals._trace import CommandRun, Trace
 
 _STEPS = (SkillInvoked, SkillLoaded, ReferenceLoaded, ToolCalled, ToolReturned, Failed)
 

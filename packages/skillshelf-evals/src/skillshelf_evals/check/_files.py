@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import read_start
-from skillshelf.evals._limits import MAX_CASE_FILE
-from skillshelf.evals._text import MAX_QUOTED, find_first_difference, list_items
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import GivenPath, NonEmpty, StoredPath, Verdict, built_in
-from skillshelf.evals.check._search import Regex, run_apart, search_text
-from skillshelf.evals.check._tables import find_table_difference, parse_table
-from skillshelf.evals.check._worker import find_fault
 from skillshelf.text import truncate
+from skillshelf_evals._folders import read_start
+from skillshelf_evals._limits import MAX_CASE_FILE
+from skillshelf_evals._text import MAX_QUOTED, find_first_difference, list_items
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check._check import GivenPath, NonEmpty, StoredPath, Verdict, built_in
+from skillshelf_evals.check._search import Regex, run_apart, search_text
+from skillshelf_evals.check._tables import find_table_difference, parse_table
+from skillshelf_evals.check._worker import find_fault
 
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

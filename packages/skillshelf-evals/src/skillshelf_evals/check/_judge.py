@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from skillshelf.agent import explain_error, usage_of
-from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, NotRecordedError
-from skillshelf.evals._limits import MAX_JUDGE_REASON
-from skillshelf.evals._text import MAX_QUOTED
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import Check, NameMark, Verdict, built_in, look
-from skillshelf.evals.check._evidence import describe_work
 from skillshelf.text import count_noun, truncate
+from skillshelf_agent import explain_error, usage_of
+from skillshelf_agent.events import Usage
+from skillshelf_evals._limits import MAX_JUDGE_REASON
+from skillshelf_evals._text import MAX_QUOTED
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check._check import Check, NameMark, Verdict, built_in, look
+from skillshelf_evals.check._evidence import describe_work
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -165,7 +165,7 @@ def parse_verdicts(answer: str, count: int) -> list[Verdict] | None:
 
 
 def _find_model_in_settings(name: str, sentences: int) -> Model[Any]:
-    from skillshelf.agent import load_settings, resolve
+    from skillshelf_agent import load_settings, resolve
 
     return resolve(load_settings({"model": name or None})).model
 

@@ -2,11 +2,12 @@
 
 from typing import Literal
 
-from skillshelf.agent.events import ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, SkillsReloaded
 from skillshelf.errors import EvalError
-from skillshelf.evals._text import list_items
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check._check import (
+from skillshelf.listing import OPENING, Entry, parse
+from skillshelf_agent.events import ReferenceDenied, ReferenceLoaded, SkillInvoked, SkillLoaded, SkillsReloaded
+from skillshelf_evals._text import list_items
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check._check import (
     Check,
     NonEmpty,
     ReferenceName,
@@ -15,7 +16,6 @@ from skillshelf.evals.check._check import (
     built_in,
     is_reference_named,
 )
-from skillshelf.listing import OPENING, Entry, parse
 
 Kind = Literal["added", "changed", "removed"]
 KINDS: tuple[Kind, ...] = ("added", "changed", "removed")

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import _behavior, _files, _judge, _loading, _run  # noqa: F401  # they fill BUILT_IN
-from skillshelf.evals.check._check import BUILT_IN, Check, CheckKind, CheckResultValue, P, make_maker
 from skillshelf.text import closest_names, truncate
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check import _behavior, _files, _judge, _loading, _run  # noqa: F401  # they fill BUILT_IN
+from skillshelf_evals.check._check import BUILT_IN, Check, CheckKind, CheckResultValue, P, make_maker
 
 _registered: dict[str, CheckKind] = {}
 

@@ -6,12 +6,12 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, Field
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._limits import MAX_COMMAND, MAX_COMMAND_SECONDS
-from skillshelf.evals._text import MAX_QUOTED
-from skillshelf.evals._trace import CommandRun, Trace
-from skillshelf.evals.check._check import Check, NonEmpty, Verdict, built_in
-from skillshelf.evals.check._search import Regex, search_text
 from skillshelf.text import truncate
+from skillshelf_evals._limits import MAX_COMMAND, MAX_COMMAND_SECONDS
+from skillshelf_evals._text import MAX_QUOTED
+from skillshelf_evals._trace import CommandRun, Trace
+from skillshelf_evals.check._check import Check, NonEmpty, Verdict, built_in
+from skillshelf_evals.check._search import Regex, search_text
 
 DEFAULT_SECONDS = 60.0
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._limits import MAX_TEXT_SEARCHED_HERE, SEARCH_SECONDS
-from skillshelf.evals._text import MAX_QUOTED
-from skillshelf.evals.check import _worker
-from skillshelf.evals.check._check import NonEmpty, Verdict
 from skillshelf.sandbox import WorkerError, WorkerLimits, call_worker
 from skillshelf.text import truncate
+from skillshelf_evals._limits import MAX_TEXT_SEARCHED_HERE, SEARCH_SECONDS
+from skillshelf_evals._text import MAX_QUOTED
+from skillshelf_evals.check import _worker
+from skillshelf_evals.check._check import NonEmpty, Verdict
 
 _BRANCH = re.compile(r"[*+?{|]")
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from skillshelf.evals._limits import MAX_EXPONENT
-from skillshelf.evals._text import MAX_QUOTED, list_items
 from skillshelf.text import count_noun, truncate
+from skillshelf_evals._limits import MAX_EXPONENT
+from skillshelf_evals._text import MAX_QUOTED, list_items
 
 _DELIMITERS = ",;\t"
 

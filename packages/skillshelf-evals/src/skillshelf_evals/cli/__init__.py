@@ -1,5 +1,5 @@
 """`skillshelf eval`: whether skills are found, loaded and followed, and what they cost."""
 
-from skillshelf.cli.eval._command import EXAMPLES, add_arguments, run
+from skillshelf_evals.cli._command import EXAMPLES, add_arguments, run
 
 __all__ = ["EXAMPLES", "add_arguments", "run"]

@@ -4,18 +4,15 @@ import argparse
 import os
 from typing import Any
 
-from skillshelf.cli._diagnostics import as_json, count_by_severity, print_diagnostic
-from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, shown_path
-from skillshelf.cli._workspace import list_searched
+from skillshelf.cli import CommandError, Output, as_json, count_by_severity, list_searched, print_diagnostic, shown_path
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case, CaseInfo, Message
-from skillshelf.evals.formats import find_cases, find_skill_folder
-from skillshelf.evals.formats import list_cases as read_case_outlines
-from skillshelf.evals.report import disarm_line
 from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun
+from skillshelf_evals import Case, CaseInfo, Message
+from skillshelf_evals.formats import find_cases, find_skill_folder
+from skillshelf_evals.formats import list_cases as read_case_outlines
+from skillshelf_evals.report import disarm_line
 
 _COLUMNS = (Column("case", style="bold"), Column("checks", right=True), Column("model", style="cyan"), Column("where"))
 _HOW_TO_WRITE_A_CASE = """\

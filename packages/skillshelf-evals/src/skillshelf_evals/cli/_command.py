@@ -6,16 +6,15 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from skillshelf.cli._output import Output, complain, shown_path
-from skillshelf.cli._parsers import Parser, add_shared_options, count_or_zero, positive_number
+from skillshelf.cli import Output, Parser, add_shared_options, complain, count_or_zero, positive_number, shown_path
 from skillshelf.errors import EvalError, MissingExtraError
 from skillshelf.files import replace_file
 from skillshelf.tables import Table
 from skillshelf.text import count_noun
 
 if TYPE_CHECKING:
-    from skillshelf.evals import Run
-    from skillshelf.evals.report import Gates
+    from skillshelf_evals import Run
+    from skillshelf_evals.report import Gates
 
 EXAMPLES = """
   skillshelf eval                                          run every case below this folder
@@ -265,7 +264,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     except ImportError:
         raise MissingExtraError("skillshelf eval", "evals") from None
     if args.action == "list":
-        from skillshelf.cli.eval._cases import list_cases
+        from skillshelf_evals.cli._cases import list_cases
 
         return list_cases(args, out)
     if args.action == "compare":
@@ -277,8 +276,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.action == "worker":
         return _run_worker(args)
 
-    from skillshelf.cli.eval._resume import restore_request
-    from skillshelf.cli.eval._run import run_cases
+    from skillshelf_evals.cli._resume import restore_request
+    from skillshelf_evals.cli._run import run_cases
 
     if args.resume:
         restore_request(args)
@@ -286,7 +285,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 
 def _compare_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.report import compare
+    from skillshelf_evals.report import compare
 
     comparison = compare(_read_run(args.before), _read_run(args.after))
     code = comparison.exit_code(no_new_failures=args.gate == _NO_NEW_FAILURES)
@@ -298,7 +297,7 @@ def _compare_runs(args: argparse.Namespace, out: Output) -> int:
 
 
 def _view_runs(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.evals.report import find_runs_folder, read_history
+    from skillshelf_evals.report import find_runs_folder, read_history
 
     history = read_history(os.path.abspath(args.folder or find_runs_folder()))
     if not history.records and not history.unreadable:
@@ -311,9 +310,9 @@ def _view_runs(args: argparse.Namespace, out: Output) -> int:
 
 
 def _check_judge(args: argparse.Namespace, out: Output) -> int:
-    from skillshelf.agent import load_settings, resolve
-    from skillshelf.evals.engine import Options
-    from skillshelf.evals.report import check_judge
+    from skillshelf_agent import load_settings, resolve
+    from skillshelf_evals.engine import Options
+    from skillshelf_evals.report import check_judge
 
     if bool(args.labels) == bool(args.template):
         raise EvalError(
@@ -350,7 +349,7 @@ def _write_template(run: "Run", path: str) -> int:
 
     A file that exists may hold an hour of work, so it is never overwritten.
     """
-    from skillshelf.evals.report import make_label_template
+    from skillshelf_evals.report import make_label_template
 
     template = make_label_template(run)
     texts = {path: template.labels, f"{path}.txt": template.text}
@@ -370,7 +369,7 @@ def _write_template(run: "Run", path: str) -> int:
 
 
 def _print_tables(tables: Sequence[Table], out: Output) -> None:
-    from skillshelf.evals.report import render_plain, render_rich
+    from skillshelf_evals.report import render_plain, render_rich
 
     if out.is_terminal:
         out.print_rich(render_rich(tables))
@@ -380,7 +379,7 @@ def _print_tables(tables: Sequence[Table], out: Output) -> None:
 
 def _make_gates(args: argparse.Namespace) -> "Gates":
     """Return the gates of a run. Raises EvalError if the run to compare with cannot be read."""
-    from skillshelf.evals.report import Gates
+    from skillshelf_evals.report import Gates
 
     named = [gate.removeprefix(f"{_WORSE_THAN} ") for gate in args.gate if gate.startswith(_WORSE_THAN)]
     if len(named) > 1:
@@ -393,7 +392,7 @@ def _make_gates(args: argparse.Namespace) -> "Gates":
 
 
 def _read_run(name_or_path: str) -> "Run":
-    from skillshelf.evals.report import RunUnreadableError, read_run
+    from skillshelf_evals.report import RunUnreadableError, read_run
 
     try:
         return read_run(_find_run(name_or_path))
@@ -403,14 +402,14 @@ def _read_run(name_or_path: str) -> "Run":
 
 def _find_run(name_or_path: str) -> str:
     """Return the path of a run's folder, or of its run.json if that is given. Raises EvalError."""
-    from skillshelf.evals.report import find_run_folder
+    from skillshelf_evals.report import find_run_folder
 
     return name_or_path if os.path.exists(name_or_path) else find_run_folder(name_or_path)
 
 
 def _run_worker(args: argparse.Namespace) -> int:
-    from skillshelf.cli.eval._consent import refuse_unconfined_worker
-    from skillshelf.evals.engine import run_worker
+    from skillshelf_evals.cli._consent import refuse_unconfined_worker
+    from skillshelf_evals.engine import run_worker
 
     if not args.engine:
         raise EvalError("a worker needs --engine", "skillshelf eval worker --engine postgresql://host/db")

@@ -10,16 +10,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skillshelf.agent import SHELL
-from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import complain, shown_path
-from skillshelf.cli._workspace import list_searched, locate_workspace
+from skillshelf.cli import CommandError, complain, list_searched, locate_workspace, shown_path
 from skillshelf.errors import EvalError
-from skillshelf.evals import Case
-from skillshelf.evals.check import find_commands
-from skillshelf.evals.formats import find_case_files, find_folder_to_approve
 from skillshelf.trust import Pending, Trust, find_pending_folder, summary
 from skillshelf.workspace import find_workspace
+from skillshelf_agent import SHELL
+from skillshelf_evals import Case
+from skillshelf_evals.check import find_commands
+from skillshelf_evals.formats import find_case_files, find_folder_to_approve
 
 _NO_SANDBOX = "there is no sandbox for commands on this machine, and these trials run them without asking"
 _HOW_TO_ALLOW = "Pass --allow-unconfined if they may write anywhere"

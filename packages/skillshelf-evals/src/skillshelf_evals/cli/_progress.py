@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from skillshelf.cli._output import Output, complain
-from skillshelf.evals import Outcome
-from skillshelf.evals.report import format_money
+from skillshelf.cli import Output, complain
 from skillshelf.text import count_noun
+from skillshelf_evals import Outcome
+from skillshelf_evals.report import format_money
 
 SECONDS_BETWEEN_LINES = 60.0
 _STATUS_STYLES = {"passed": "green", "missed": "red", "error": "yellow"}

@@ -6,11 +6,10 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from skillshelf.cli._output import shown_path
-from skillshelf.cli._workspace import list_searched
+from skillshelf.cli import list_searched, shown_path
 from skillshelf.errors import EvalError
-from skillshelf.evals.engine import Options, read_run_folder
-from skillshelf.evals.report import find_run_folder
+from skillshelf_evals.engine import Options, read_run_folder
+from skillshelf_evals.report import find_run_folder
 
 _FIXED_OPTIONS = (
     "paths",

@@ -8,20 +8,28 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from skillshelf._version import __version__
-from skillshelf.agent import Settings, load_settings
-from skillshelf.cli._diagnostics import as_json as diagnostic_as_json
-from skillshelf.cli._diagnostics import count_by_severity, github_annotation, print_diagnostic
-from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, complain, shown_path
-from skillshelf.cli.eval._cases import explain_no_cases, find_suite_skill, select_cases
-from skillshelf.cli.eval._consent import check_approval, find_case_folders, refuse_unconfined
-from skillshelf.cli.eval._progress import make_progress
-from skillshelf.cli.eval._resume import check_output_paths, make_request
+from skillshelf import __version__
+from skillshelf.cli import (
+    CommandError,
+    Output,
+    complain,
+    count_by_severity,
+    github_annotation,
+    print_diagnostic,
+    shown_path,
+)
+from skillshelf.cli import as_json as diagnostic_as_json
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError, RunStoppedError
-from skillshelf.evals import Case, Run, make_plan
-from skillshelf.evals.engine import (
+from skillshelf.streams import keep_output_clean
+from skillshelf.text import count_noun
+from skillshelf_agent import Settings, load_settings
+from skillshelf_evals import Case, Run, make_plan
+from skillshelf_evals.cli._cases import explain_no_cases, find_suite_skill, select_cases
+from skillshelf_evals.cli._consent import check_approval, find_case_folders, refuse_unconfined
+from skillshelf_evals.cli._progress import make_progress
+from skillshelf_evals.cli._resume import check_output_paths, make_request
+from skillshelf_evals.engine import (
     Options,
     PackedPlan,
     Price,
@@ -38,8 +46,8 @@ from skillshelf.evals.engine import (
     read_run_folder,
     run_plan,
 )
-from skillshelf.evals.formats import find_skill_folders
-from skillshelf.evals.report import (
+from skillshelf_evals.formats import find_skill_folders
+from skillshelf_evals.report import (
     Gates,
     annotate,
     disarm_line,
@@ -54,8 +62,6 @@ from skillshelf.evals.report import (
     summary_tables,
     write_run,
 )
-from skillshelf.streams import keep_output_clean
-from skillshelf.text import count_noun
 
 _EXIT_STYLES = {0: "green", 1: "red"}
 _INCOMPLETE = 3

@@ -10,13 +10,13 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.agent import ChosenModel, resolve, usage_of
-from skillshelf.agent.events import Usage
 from skillshelf.errors import EvalError, ModelUnavailableError
-from skillshelf.evals._case import Case, Message
-from skillshelf.evals._plan import Plan
-from skillshelf.evals.engine._guard import HOW_TO_PRICE, MILLION, Price
-from skillshelf.evals.engine._models import JUDGE_ROLE, Options, find_replayed_judge, find_replayed_model
+from skillshelf_agent import ChosenModel, resolve, usage_of
+from skillshelf_agent.events import Usage
+from skillshelf_evals._case import Case, Message
+from skillshelf_evals._plan import Plan
+from skillshelf_evals.engine._guard import HOW_TO_PRICE, MILLION, Price
+from skillshelf_evals.engine._models import JUDGE_ROLE, Options, find_replayed_judge, find_replayed_model
 
 # What a call of the agent holds besides the user's message: the system prompt, the listing and seven tools.
 _TOKENS_OF_A_CALL = 2_500

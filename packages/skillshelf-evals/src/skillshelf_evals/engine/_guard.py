@@ -20,10 +20,10 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import ModelResponse
 
-from skillshelf.agent import explain_error, usage_of
-from skillshelf.agent.events import Usage
 from skillshelf.errors import RunStoppedError
-from skillshelf.evals._text import format_money
+from skillshelf_agent import explain_error, usage_of
+from skillshelf_agent.events import Usage
+from skillshelf_evals._text import format_money
 
 HOW_TO_PRICE = "Give --price IN/OUT, in dollars for a million tokens, or --max-tokens instead"
 MILLION = 1_000_000

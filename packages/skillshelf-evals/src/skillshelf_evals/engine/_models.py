@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW
 
-from skillshelf.agent import ChosenModel, Settings, resolve
-from skillshelf.agent.testing import ScriptedModel
-from skillshelf.evals._case import Case
-from skillshelf.evals._recording import (
+from skillshelf.settings import NAMES
+from skillshelf_agent import ChosenModel, Settings, resolve
+from skillshelf_agent.testing import ScriptedModel
+from skillshelf_evals._case import Case
+from skillshelf_evals._recording import (
     RecordedModel,
     Recording,
     Replay,
@@ -20,11 +21,10 @@ from skillshelf.evals._recording import (
     find_recorded_model,
     read_recorded_models,
 )
-from skillshelf.evals._trial import DEFAULT_TIMEOUT
-from skillshelf.evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard, SpendingLimits
-from skillshelf.evals.engine._response_cache import CachedJudge, CachedModel
-from skillshelf.evals.engine._store import RunStore
-from skillshelf.settings import NAMES
+from skillshelf_evals._trial import DEFAULT_TIMEOUT
+from skillshelf_evals.engine._guard import NO_LIMITS, RETRY_PAUSES, RunGuard, SpendingLimits
+from skillshelf_evals.engine._response_cache import CachedJudge, CachedModel
+from skillshelf_evals.engine._store import RunStore
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

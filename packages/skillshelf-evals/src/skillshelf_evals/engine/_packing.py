@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from skillshelf.agent.testing import Fail, ScriptedCall
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.evals._case import (
+from skillshelf.skill import BaseSkill
+from skillshelf.sources import class_key
+from skillshelf_agent.testing import Fail, ScriptedCall
+from skillshelf_evals._case import (
     Case,
     CodeSkill,
     Edit,
@@ -35,11 +37,9 @@ from skillshelf.evals._case import (
     make_code_skill,
     make_code_source,
 )
-from skillshelf.evals._folders import EVALS_FOLDER, skills_in
-from skillshelf.evals.check import find_commands, run
-from skillshelf.evals.formats import read_step
-from skillshelf.skill import BaseSkill
-from skillshelf.sources import class_key
+from skillshelf_evals._folders import EVALS_FOLDER, skills_in
+from skillshelf_evals.check import find_commands, run
+from skillshelf_evals.formats import read_step
 
 # References are read in pages of this size.
 PAGE_SIZE = 1 << 20

@@ -14,15 +14,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from skillshelf._version import __version__
-from skillshelf.agent import explain_error
+from skillshelf import __version__
 from skillshelf.errors import MissingExtraError
-from skillshelf.evals._recording import recording_of
-from skillshelf.evals._trace import Trace
-from skillshelf.evals._trial import run_trial
-from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels, options_from_json
-from skillshelf.evals.engine._packing import Unpacker
-from skillshelf.evals.engine._store import (
+from skillshelf_agent import explain_error
+from skillshelf_evals._recording import recording_of
+from skillshelf_evals._trace import Trace
+from skillshelf_evals._trial import run_trial
+from skillshelf_evals.engine._models import DEFAULT_PARALLEL, Options, RunModels, options_from_json
+from skillshelf_evals.engine._packing import Unpacker
+from skillshelf_evals.engine._store import (
     MAX_CONNECTIONS,
     MAX_OUTAGE,
     RunStore,

@@ -14,12 +14,12 @@ from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestPar
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from skillshelf.agent import SHELL, usage_of
-from skillshelf.evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_response
-from skillshelf.evals._placeholders import hide_folders_in
-from skillshelf.evals.check import parse_verdicts
-from skillshelf.evals.engine._guard import Ask, RunGuard
-from skillshelf.evals.engine._store import RunStore
+from skillshelf_agent import SHELL, usage_of
+from skillshelf_evals._model_calls import CallRecord, ModelCall, cache_key, record_call, restore_response
+from skillshelf_evals._placeholders import hide_folders_in
+from skillshelf_evals.check import parse_verdicts
+from skillshelf_evals.engine._guard import Ask, RunGuard
+from skillshelf_evals.engine._store import RunStore
 
 
 class CachedModel(WrapperModel):

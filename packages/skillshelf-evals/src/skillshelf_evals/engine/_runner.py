@@ -13,20 +13,20 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 
-from skillshelf._version import __version__
-from skillshelf.agent import explain_error
+from skillshelf import __version__
 from skillshelf.errors import EvalError, RunStoppedError, SkillError
-from skillshelf.evals._artefacts import ArtefactFolder
-from skillshelf.evals._plan import Plan, Trial
-from skillshelf.evals._recording import TrialRecording, recording_of
-from skillshelf.evals._results import CheckResult, Outcome
-from skillshelf.evals._run_folder import STORE_FILE, RunFolder
-from skillshelf.evals._trace import Trace, trace_from_json
-from skillshelf.evals._trial import run_trial
-from skillshelf.evals.check import look_at_all
-from skillshelf.evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
-from skillshelf.evals.engine._packing import Packer
-from skillshelf.evals.engine._store import RunStore, Server, open_file_store, open_server_store
+from skillshelf_agent import explain_error
+from skillshelf_evals._artefacts import ArtefactFolder
+from skillshelf_evals._plan import Plan, Trial
+from skillshelf_evals._recording import TrialRecording, recording_of
+from skillshelf_evals._results import CheckResult, Outcome
+from skillshelf_evals._run_folder import STORE_FILE, RunFolder
+from skillshelf_evals._trace import Trace, trace_from_json
+from skillshelf_evals._trial import run_trial
+from skillshelf_evals.check import look_at_all
+from skillshelf_evals.engine._models import DEFAULT_PARALLEL, Options, RunModels
+from skillshelf_evals.engine._packing import Packer
+from skillshelf_evals.engine._store import RunStore, Server, open_file_store, open_server_store
 
 Report = Callable[[Outcome], None]
 """Gets each outcome as soon as it is known."""
@@ -105,7 +105,7 @@ def leave_server(options: Options, run: RunFolder) -> None:
     """Remove a run from the server that workers share: they would still make the trials of one that cannot continue."""
     if not options.server:
         return
-    from skillshelf.evals.engine._queue import forget_run
+    from skillshelf_evals.engine._queue import forget_run
 
     with suppress(EvalError):  # the server is gone, but the report is not
         forget_run(options.server, run.id)
@@ -116,7 +116,7 @@ async def run_worker(url: str, notify: Callable[[str], None]) -> None:
 
     DBOS runs them in the event loop that starts it, which is this one.
     """
-    from skillshelf.evals.engine._queue import start_node
+    from skillshelf_evals.engine._queue import start_node
 
     node = start_node(url, notify)
     notify("waiting for trials. Ctrl-C stops the worker; another one takes over its unfinished trials.")
@@ -224,7 +224,7 @@ class Runner:
             return Trace(error=explain_error(error).message)
 
     async def _run_queued(self, trials: dict[str, Trial]) -> None:
-        from skillshelf.evals.engine._queue import Task, cancel_tasks, run_tasks, start_node
+        from skillshelf_evals.engine._queue import Task, cancel_tasks, run_tasks, start_node
 
         for digest, data in self._packed.packer.blobs.items():
             await asyncio.to_thread(self._store.add, "blobs", digest, data)

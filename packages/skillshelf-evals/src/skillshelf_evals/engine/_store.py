@@ -145,7 +145,7 @@ class ServerDatabase:
 
 def server_error(url: str, error: Exception) -> RunStoppedError:
     """Return an error that says why a server cannot be used. It leaves out the address's password."""
-    from skillshelf.agent import hide_keys
+    from skillshelf_agent import hide_keys
 
     reason = hide_keys(str(error).splitlines()[0])
     return RunStoppedError(f"--engine {hide_keys(url)} cannot be used: {reason}")

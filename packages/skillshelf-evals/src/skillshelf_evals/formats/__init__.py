@@ -1,7 +1,7 @@
 """Cases as users write them: YAML, Python, and the JSON of other tools."""
 
-from skillshelf.evals.formats._document import DocumentModel, read_list
-from skillshelf.evals.formats._find import (
+from skillshelf_evals.formats._document import DocumentModel, read_list
+from skillshelf_evals.formats._find import (
     find_case_files,
     find_cases,
     find_folder_to_approve,
@@ -10,8 +10,8 @@ from skillshelf.evals.formats._find import (
     find_skill_folders,
     list_cases,
 )
-from skillshelf.evals.formats._home import find_skill_folder
-from skillshelf.evals.formats._yaml import read_step
+from skillshelf_evals.formats._home import find_skill_folder
+from skillshelf_evals.formats._yaml import read_step
 
 __all__ = [
     "DocumentModel",

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from skillshelf.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.errors import EvalError
-from skillshelf.evals._folders import read_start
-from skillshelf.evals._limits import MAX_CASE_FILE, MAX_CASE_VALUES
-from skillshelf.evals._text import explain_expected, show_value
 from skillshelf.text import closest_names
+from skillshelf_evals._folders import read_start
+from skillshelf_evals._limits import MAX_CASE_FILE, MAX_CASE_VALUES
+from skillshelf_evals._text import explain_expected, show_value
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

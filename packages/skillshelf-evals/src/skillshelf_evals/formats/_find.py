@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Edit, Message
-from skillshelf.evals._folders import EVALS_FOLDER, is_skill, skills_in, walk_folders
-from skillshelf.evals.formats import _json, _python, _yaml
-from skillshelf.evals.formats._home import CaseListing, FileContent, Home, find_home, note_fault
 from skillshelf.sources import SKILL_FILES
+from skillshelf_evals._case import Case, Edit, Message
+from skillshelf_evals._folders import EVALS_FOLDER, is_skill, skills_in, walk_folders
+from skillshelf_evals.formats import _json, _python, _yaml
+from skillshelf_evals.formats._home import CaseListing, FileContent, Home, find_home, note_fault
 
 Paths = Iterable[str | os.PathLike[str]]
 

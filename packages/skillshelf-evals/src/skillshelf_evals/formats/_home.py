@@ -9,8 +9,12 @@ from typing import Any
 
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, CodeSkill, Edit, code_skill_name, make_code_source
-from skillshelf.evals._folders import (
+from skillshelf.files import open_below, walk
+from skillshelf.shelf import Shelf
+from skillshelf.sources import DirectorySource, Source
+from skillshelf.text import closest_names
+from skillshelf_evals._case import Case, CodeSkill, Edit, code_skill_name, make_code_source
+from skillshelf_evals._folders import (
     EVALS_FOLDER,
     check_workspace_path,
     is_named,
@@ -21,14 +25,10 @@ from skillshelf.evals._folders import (
     walk_folders,
     written_skill_name,
 )
-from skillshelf.evals._limits import MAX_WORKSPACE
-from skillshelf.evals._text import list_items
-from skillshelf.evals.check import Check
-from skillshelf.evals.formats._document import read_bytes
-from skillshelf.files import open_below, walk
-from skillshelf.shelf import Shelf
-from skillshelf.sources import DirectorySource, Source
-from skillshelf.text import closest_names
+from skillshelf_evals._limits import MAX_WORKSPACE
+from skillshelf_evals._text import list_items
+from skillshelf_evals.check import Check
+from skillshelf_evals.formats._document import read_bytes
 
 
 @dataclass(frozen=True, slots=True)

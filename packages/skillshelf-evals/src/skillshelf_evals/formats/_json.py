@@ -22,13 +22,14 @@ from pydantic import ValidationError
 
 from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Message, digest_text
-from skillshelf.evals._folders import EVALS_FOLDER, check_workspace_path, is_named, is_skill, skill_name
-from skillshelf.evals._text import explain_expected, list_items, show_value
-from skillshelf.evals.check import Check, command_run, file_exists, judge, reference_loaded, skill_loaded, trigger
-from skillshelf.evals.formats._document import read_text
-from skillshelf.evals.formats._home import FileContent, Home, check_size, copy_from, find_skills_below
-from skillshelf.evals.formats._json_values import (
+from skillshelf.text import closest_names, count_noun, truncate
+from skillshelf_evals._case import Case, Message, digest_text
+from skillshelf_evals._folders import EVALS_FOLDER, check_workspace_path, is_named, is_skill, skill_name
+from skillshelf_evals._text import explain_expected, list_items, show_value
+from skillshelf_evals.check import Check, command_run, file_exists, judge, reference_loaded, skill_loaded, trigger
+from skillshelf_evals.formats._document import read_text
+from skillshelf_evals.formats._home import FileContent, Home, check_size, copy_from, find_skills_below
+from skillshelf_evals.formats._json_values import (
     SENTENCE_LISTS,
     EntryValues,
     FileValues,
@@ -37,7 +38,6 @@ from skillshelf.evals.formats._json_values import (
     list_entries,
     list_parts,
 )
-from skillshelf.text import closest_names, count_noun, truncate
 
 _HOW_TO_NAME_THE_SKILL = "Put the file in the skill's folder evals/, or name the skill with --skill"
 _MIN_TYPO_SIMILARITY = 0.85

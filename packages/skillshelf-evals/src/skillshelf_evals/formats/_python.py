@@ -1,6 +1,6 @@
 """Cases in Python: a module with `CASES`, or with a function `cases()`, of Case objects.
 
-    from skillshelf.evals import Case, Message, check
+    from skillshelf_evals import Case, Message, check
 
     CASES = [Case("greets", (Message("Hello"),), (check.response_contains("Hello"),))]
 
@@ -22,12 +22,12 @@ from dataclasses import replace
 from typing import Any
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Edit, Message, make_code_source
-from skillshelf.evals._folders import check_workspace_path
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.check import Check, Verdict, custom, trigger
-from skillshelf.evals.formats._document import read_text
-from skillshelf.evals.formats._home import FileContent, Home, check_size, find_only_skill, resolve_skill_folders
+from skillshelf_evals._case import Case, Edit, Message, make_code_source
+from skillshelf_evals._folders import check_workspace_path
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.check import Check, Verdict, custom, trigger
+from skillshelf_evals.formats._document import read_text
+from skillshelf_evals.formats._home import FileContent, Home, check_size, find_only_skill, resolve_skill_folders
 
 NOT_EVALUATED = "(not evaluated)"
 _CASE_NAMES = ("CASES", "cases")

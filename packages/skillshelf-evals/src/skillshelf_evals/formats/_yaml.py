@@ -34,11 +34,12 @@ from pydantic import Field, PlainValidator, StrictBool
 from pydantic_core import PydanticCustomError
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._case import Case, Edit, Message, make_code_source
-from skillshelf.evals._folders import check_workspace_path
-from skillshelf.evals._text import show_value
-from skillshelf.evals.check import Check, from_config, trigger
-from skillshelf.evals.formats._document import (
+from skillshelf.settings import Mode
+from skillshelf_evals._case import Case, Edit, Message, make_code_source
+from skillshelf_evals._folders import check_workspace_path
+from skillshelf_evals._text import show_value
+from skillshelf_evals.check import Check, from_config, trigger
+from skillshelf_evals.formats._document import (
     DocumentModel,
     YamlEntry,
     YamlList,
@@ -47,7 +48,7 @@ from skillshelf.evals.formats._document import (
     read_entry,
     read_text,
 )
-from skillshelf.evals.formats._home import (
+from skillshelf_evals.formats._home import (
     CaseListing,
     FileContent,
     Home,
@@ -56,11 +57,10 @@ from skillshelf.evals.formats._home import (
     find_only_skill,
     resolve_skill_folders,
 )
-from skillshelf.evals.formats._python import make_listed_check
-from skillshelf.settings import Mode
+from skillshelf_evals.formats._python import make_listed_check
 
 if TYPE_CHECKING:
-    from skillshelf.agent.testing import Fail, ScriptedCall
+    from skillshelf_agent.testing import Fail, ScriptedCall
 
 _MESSAGE_KEYS = {"prompt", "turns"}
 _HOW_TO_WRITE_A_STEP = "Write a text, {tool: …, arguments: {…}}, {fail: …, after: …}, or a list of them"
@@ -274,7 +274,7 @@ def read_step(value: Any) -> str | ScriptedCall | Fail | list[Any]:
 
 def _read_part(value: Any) -> str | ScriptedCall | Fail:
     # They come with the model's libraries, which other cases do not need.
-    from skillshelf.agent.testing import Fail, ScriptedCall
+    from skillshelf_agent.testing import Fail, ScriptedCall
 
     match value:
         case str():

@@ -1,16 +1,16 @@
 """The reports of a run: for a terminal, for CI, and as an HTML page."""
 
-from skillshelf.evals._run_folder import find_run_folder, find_runs_folder
-from skillshelf.evals._text import format_money
-from skillshelf.evals.report._annotations import annotate
-from skillshelf.evals.report._comparison import compare
-from skillshelf.evals.report._gates import Gates, judge_run
-from skillshelf.evals.report._judge_check import check_judge, make_label_template
-from skillshelf.evals.report._junit import render_junit
-from skillshelf.evals.report._page import render_page
-from skillshelf.evals.report._runs import RunUnreadableError, read_history, read_run, summary_as_json, write_run
-from skillshelf.evals.report._summary import summarize
-from skillshelf.evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
+from skillshelf_evals._run_folder import find_run_folder, find_runs_folder
+from skillshelf_evals._text import format_money
+from skillshelf_evals.report._annotations import annotate
+from skillshelf_evals.report._comparison import compare
+from skillshelf_evals.report._gates import Gates, judge_run
+from skillshelf_evals.report._judge_check import check_judge, make_label_template
+from skillshelf_evals.report._junit import render_junit
+from skillshelf_evals.report._page import render_page
+from skillshelf_evals.report._runs import RunUnreadableError, read_history, read_run, summary_as_json, write_run
+from skillshelf_evals.report._summary import summarize
+from skillshelf_evals.report._tables import disarm_line, render_plain, render_rich, summary_line, summary_tables
 
 __all__ = [
     "Gates",

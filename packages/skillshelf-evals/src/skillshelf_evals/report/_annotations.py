@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from skillshelf.descriptor import Diagnostic, Severity
-from skillshelf.evals._coverage import Coverage
-from skillshelf.evals._text import list_items
-from skillshelf.evals.report._format import MAX_CASES_NAMED, MAX_REASON
-from skillshelf.evals.report._gates import Judgement, judge_run
-from skillshelf.evals.report._summary import CaseSummary, Fault, Miss, Summary
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.text import count_noun, truncate
+from skillshelf_evals._coverage import Coverage
+from skillshelf_evals._text import list_items
+from skillshelf_evals.report._format import MAX_CASES_NAMED, MAX_REASON
+from skillshelf_evals.report._gates import Judgement, judge_run
+from skillshelf_evals.report._summary import CaseSummary, Fault, Miss, Summary
 
 # GitHub shows ten annotations of a kind for each step. So one line of a file gets one, with this many cases.
 TRIGGER_MISSED = "trigger-missed"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from skillshelf.evals._results import CaseInfo, Outcome, Run
-from skillshelf.evals._text import list_items
-from skillshelf.evals.report._format import (
+from skillshelf.tables import Column, Table
+from skillshelf.text import count_noun
+from skillshelf_evals._results import CaseInfo, Outcome, Run
+from skillshelf_evals._text import list_items
+from skillshelf_evals.report._format import (
     MAX_CASES_NAMED,
     NO_VALUE,
     format_change,
@@ -17,11 +19,9 @@ from skillshelf.evals.report._format import (
     format_rate,
     to_plain,
 )
-from skillshelf.evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
-from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.stats import CONFIDENCE, Counts, fisher, holm
-from skillshelf.tables import Column, Table
-from skillshelf.text import count_noun
+from skillshelf_evals.report._summary import CaseArm, Versus, compare_arms, count_cases, summarize_trials
+from skillshelf_evals.report._tables import cut_rows
+from skillshelf_evals.stats import CONFIDENCE, Counts, fisher, holm
 
 Kind = Literal["newly failing", "worse", "untested", "lower", "newly passing", "better", "higher", "same"]
 """`newly failing` cases always passed before, and `newly passing` ones do now. `lower` and `higher` may be chance."""

@@ -7,9 +7,9 @@ from dataclasses import fields, is_dataclass
 from math import ceil, floor
 from typing import Any
 
-from skillshelf.evals._text import format_money
-from skillshelf.evals.stats import Confusion, Counts, Difference, Interval, Mean, Rate, Spending
 from skillshelf.text import count_noun
+from skillshelf_evals._text import format_money
+from skillshelf_evals.stats import Confusion, Counts, Difference, Interval, Mean, Rate, Spending
 
 NO_SKILL = "(no skill)"
 MAX_REASON = 200

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skillshelf.evals._results import Run
-from skillshelf.evals._text import list_items
-from skillshelf.evals.report._comparison import RunComparison, compare
-from skillshelf.evals.report._format import MAX_CASES_NAMED, format_gain, format_p, format_percent, format_rate
-from skillshelf.evals.report._summary import CaseSummary, Summary
-from skillshelf.evals.stats import Counts
 from skillshelf.text import clean_line, count_noun
+from skillshelf_evals._results import Run
+from skillshelf_evals._text import list_items
+from skillshelf_evals.report._comparison import RunComparison, compare
+from skillshelf_evals.report._format import MAX_CASES_NAMED, format_gain, format_p, format_percent, format_rate
+from skillshelf_evals.report._summary import CaseSummary, Summary
+from skillshelf_evals.stats import Counts
 
 HOW_TO_GATE = "--fail-under RATE or --gate worse-than RUN"
 

@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import StrictBool
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._results import Arm, Outcome, Run
-from skillshelf.evals.check import describe_work, judge, look_at_all
-from skillshelf.evals.formats import DocumentModel, read_list
-from skillshelf.evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate, to_plain
-from skillshelf.evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 from skillshelf.tables import Column, Table
 from skillshelf.text import clean, clean_line, count_noun, truncate
+from skillshelf_evals._results import Arm, Outcome, Run
+from skillshelf_evals.check import describe_work, judge, look_at_all
+from skillshelf_evals.formats import DocumentModel, read_list
+from skillshelf_evals.report._format import MAX_REASON, NO_VALUE, format_interval, format_percent, format_rate, to_plain
+from skillshelf_evals.stats import JudgeQuality, JudgeVerdict, Rate, measure_judge
 
 if TYPE_CHECKING:
-    from skillshelf.evals.engine import Options
+    from skillshelf_evals.engine import Options
 
 MAX_TEMPLATE = 1_000
 """More sentences than anybody labels. A file of so many can be read back."""
@@ -157,7 +157,7 @@ async def _judge_again(run: Run, options: Options, path: str) -> list[JudgedSent
 
     Its answers are stored in the file `path`, so that none is paid for twice. Raises RunStoppedError.
     """
-    from skillshelf.evals.engine import RunModels, open_file_store  # imports the libraries of models
+    from skillshelf_evals.engine import RunModels, open_file_store  # imports the libraries of models
 
     store = open_file_store(path, run.id)
     models = RunModels(options, store)

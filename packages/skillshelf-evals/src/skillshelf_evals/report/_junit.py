@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from skillshelf.evals.report._format import format_errors, skill_label
-from skillshelf.evals.report._gates import GateResult, Judgement
-from skillshelf.evals.report._summary import CaseSummary, Summary
-from skillshelf.evals.report._tables import format_case_rate
 from skillshelf.text import clean, clean_line
+from skillshelf_evals.report._format import format_errors, skill_label
+from skillshelf_evals.report._gates import GateResult, Judgement
+from skillshelf_evals.report._summary import CaseSummary, Summary
+from skillshelf_evals.report._tables import format_case_rate
 
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 

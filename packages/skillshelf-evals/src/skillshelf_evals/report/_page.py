@@ -13,7 +13,8 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf.evals.report._format import (
+from skillshelf.text import clean, count_noun, truncate
+from skillshelf_evals.report._format import (
     format_cost,
     format_count,
     format_errors,
@@ -24,8 +25,8 @@ from skillshelf.evals.report._format import (
     format_seconds,
     skill_label,
 )
-from skillshelf.evals.report._summary import ArmSummary, Group, Summary, Versus
-from skillshelf.evals.report._tables import (
+from skillshelf_evals.report._summary import ArmSummary, Group, Summary, Versus
+from skillshelf_evals.report._tables import (
     COUNTED,
     link_gain,
     link_rate,
@@ -33,9 +34,8 @@ from skillshelf.evals.report._tables import (
     make_tables,
     summary_line,
 )
-from skillshelf.evals.report._trials import list_trials
-from skillshelf.evals.stats import Confusion, Counts, Queries, is_right
-from skillshelf.text import clean, count_noun, truncate
+from skillshelf_evals.report._trials import list_trials
+from skillshelf_evals.stats import Confusion, Counts, Queries, is_right
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,7 +52,7 @@ def _make_environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("skillshelf.evals.report", "html"),
+        loader=PackageLoader("skillshelf_evals.report", "html"),
         autoescape=True,
         finalize=_write_out_hidden,
         undefined=StrictUndefined,
@@ -88,7 +88,7 @@ def _across(share: float) -> float:
 def _read_own_file(name: str) -> str:
     from markupsafe import Markup
 
-    return Markup(files("skillshelf.evals.report").joinpath("html", name).read_text(encoding="utf-8"))
+    return Markup(files("skillshelf_evals.report").joinpath("html", name).read_text(encoding="utf-8"))
 
 
 def _hash_source(text: str) -> str:

@@ -15,27 +15,27 @@ from typing import Any
 from pydantic import ValidationError
 
 from skillshelf.errors import EvalError
-from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
-from skillshelf.evals._limits import MAX_AMOUNT, MAX_RUN_DEPTH
-from skillshelf.evals._results import CheckResult, Outcome, Run, run_from_json
-from skillshelf.evals._trace import Trace
-from skillshelf.evals.report._comparison import compare
-from skillshelf.evals.report._format import (
+from skillshelf.files import NotPlainFile, open_folder, replace_file, system, walk
+from skillshelf.tables import Column, Table
+from skillshelf.text import count_noun, to_json
+from skillshelf_evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
+from skillshelf_evals._limits import MAX_AMOUNT, MAX_RUN_DEPTH
+from skillshelf_evals._results import CheckResult, Outcome, Run, run_from_json
+from skillshelf_evals._trace import Trace
+from skillshelf_evals.report._comparison import compare
+from skillshelf_evals.report._format import (
     NO_VALUE,
     format_cost,
     format_gain,
     format_rate,
     to_plain,
 )
-from skillshelf.evals.report._gates import Judgement, judge_run
-from skillshelf.evals.report._junit import render_junit
-from skillshelf.evals.report._page import render_page
-from skillshelf.evals.report._summary import Summary, find_error, summarize
-from skillshelf.evals.report._tables import cut_rows
-from skillshelf.evals.stats import Difference, correct_together
-from skillshelf.files import NotPlainFile, open_folder, replace_file, system, walk
-from skillshelf.tables import Column, Table
-from skillshelf.text import count_noun, to_json
+from skillshelf_evals.report._gates import Judgement, judge_run
+from skillshelf_evals.report._junit import render_junit
+from skillshelf_evals.report._page import render_page
+from skillshelf_evals.report._summary import Summary, find_error, summarize
+from skillshelf_evals.report._tables import cut_rows
+from skillshelf_evals.stats import Difference, correct_together
 
 RUN_FILE = "run.json"
 HTML_FILE = "report.html"

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from skillshelf.agent.events import Failed
-from skillshelf.evals._coverage import Coverage, SkillContent, cover_skill
-from skillshelf.evals._results import Arm, CaseInfo, CheckResult, Outcome, Run
-from skillshelf.evals.check import About
-from skillshelf.evals.stats import (
+from skillshelf.text import count_noun
+from skillshelf_agent.events import Failed
+from skillshelf_evals._coverage import Coverage, SkillContent, cover_skill
+from skillshelf_evals._results import Arm, CaseInfo, CheckResult, Outcome, Run
+from skillshelf_evals.check import About
+from skillshelf_evals.stats import (
     Confusion,
     Counts,
     Difference,
@@ -34,7 +35,6 @@ from skillshelf.evals.stats import (
     settle,
     sum_spending,
 )
-from skillshelf.text import count_noun
 
 Trials = Mapping[str, Sequence[Outcome]]
 """The trials of an arm by case."""

@@ -9,8 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from skillshelf.evals._results import Arm
-from skillshelf.evals.report._format import (
+from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
+from skillshelf.text import clean, clean_line, count_noun, truncate
+from skillshelf_evals._results import Arm
+from skillshelf_evals.report._format import (
     MAX_REASON,
     NO_VALUE,
     format_change,
@@ -26,10 +28,8 @@ from skillshelf.evals.report._format import (
     format_seconds,
     skill_label,
 )
-from skillshelf.evals.report._summary import ArmSummary, CaseSummary, Group, Summary
-from skillshelf.evals.stats import Counts
-from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
-from skillshelf.text import clean, clean_line, count_noun, truncate
+from skillshelf_evals.report._summary import ArmSummary, CaseSummary, Group, Summary
+from skillshelf_evals.stats import Counts
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

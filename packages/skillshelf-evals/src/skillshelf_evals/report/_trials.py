@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from skillshelf.agent.events import (
+from skillshelf.discovery import LOAD_TOOL
+from skillshelf.text import clean, count_noun, to_json, truncate
+from skillshelf_agent.events import (
     Event,
     Failed,
     Finished,
@@ -27,14 +29,13 @@ from skillshelf.agent.events import (
     ToolCalled,
     ToolReturned,
 )
-from skillshelf.discovery import LOAD_TOOL
-from skillshelf.evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
-from skillshelf.evals._coverage import list_offered
-from skillshelf.evals._results import CheckResult, Outcome
-from skillshelf.evals._text import format_money
-from skillshelf.evals._trace import CommandRun, FileState, Trace
-from skillshelf.evals.report._format import MAX_REASON, format_count, format_seconds
-from skillshelf.evals.report._summary import (
+from skillshelf_evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS, Artefacts
+from skillshelf_evals._coverage import list_offered
+from skillshelf_evals._results import CheckResult, Outcome
+from skillshelf_evals._text import format_money
+from skillshelf_evals._trace import CommandRun, FileState, Trace
+from skillshelf_evals.report._format import MAX_REASON, format_count, format_seconds
+from skillshelf_evals.report._summary import (
     ARMS,
     STOPPED,
     CaseStatus,
@@ -44,8 +45,7 @@ from skillshelf.evals.report._summary import (
     find_error,
     find_stop,
 )
-from skillshelf.evals.report._tables import format_case_rate, link_trials
-from skillshelf.text import clean, count_noun, to_json, truncate
+from skillshelf_evals.report._tables import format_case_rate, link_trials
 
 MAX_TEXT = 4_000
 """Characters of one text in a transcript."""

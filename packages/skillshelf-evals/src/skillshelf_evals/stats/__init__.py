@@ -1,11 +1,11 @@
 """Honest numbers: pure functions from counts to rates, differences, and the runs that would settle them."""
 
-from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._exact import fisher, holm
-from skillshelf.evals.stats._judging import JudgeQuality, JudgeVerdict, measure_judge
-from skillshelf.evals.stats._paired import Difference, Pair, correct_together, difference
-from skillshelf.evals.stats._power import NeededRuns, settle
-from skillshelf.evals.stats._rates import (
+from skillshelf_evals.stats._bounds import Interval
+from skillshelf_evals.stats._exact import fisher, holm
+from skillshelf_evals.stats._judging import JudgeQuality, JudgeVerdict, measure_judge
+from skillshelf_evals.stats._paired import Difference, Pair, correct_together, difference
+from skillshelf_evals.stats._power import NeededRuns, settle
+from skillshelf_evals.stats._rates import (
     CONFIDENCE,
     Counts,
     Mean,
@@ -17,7 +17,7 @@ from skillshelf.evals.stats._rates import (
     mean,
     sum_spending,
 )
-from skillshelf.evals.stats._triggers import (
+from skillshelf_evals.stats._triggers import (
     Confusion,
     Queries,
     TriggerScore,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._rates import CONFIDENCE, Rate, rate_by_case
+from skillshelf_evals.stats._bounds import Interval
+from skillshelf_evals.stats._rates import CONFIDENCE, Rate, rate_by_case
 
 _ANYTHING = Interval(0.0, 1.0)
 

@@ -11,9 +11,9 @@ from math import floor
 from statistics import fmean
 from typing import Literal
 
-from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._exact import holm, mcnemar, sign_flip
-from skillshelf.evals.stats._rates import CONFIDENCE
+from skillshelf_evals.stats._bounds import Interval
+from skillshelf_evals.stats._exact import holm, mcnemar, sign_flip
+from skillshelf_evals.stats._rates import CONFIDENCE
 
 MAX_ENUMERATED_CASES = 13
 """All groups of up to this many cases are enumerated: of twelve, and the one that is added. Of more, they are drawn."""

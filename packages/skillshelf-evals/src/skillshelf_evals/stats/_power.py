@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from math import ceil, log2, sqrt
 from statistics import NormalDist, fmean, variance
 
-from skillshelf.evals.stats._exact import sign_flip
-from skillshelf.evals.stats._paired import Pair
-from skillshelf.evals.stats._rates import CONFIDENCE
+from skillshelf_evals.stats._exact import sign_flip
+from skillshelf_evals.stats._paired import Pair
+from skillshelf_evals.stats._rates import CONFIDENCE
 
 POWER = 0.8
 MAX_MORE_RUNS = 10_000

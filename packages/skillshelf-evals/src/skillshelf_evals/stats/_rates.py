@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from math import pi, sqrt, tan
 from statistics import NormalDist, fmean, stdev
 
-from skillshelf.agent.events import Usage
-from skillshelf.evals.stats._bounds import Interval, Observation, bound_mean
+from skillshelf_agent.events import Usage
+from skillshelf_evals.stats._bounds import Interval, Observation, bound_mean
 
 CONFIDENCE = 0.95
 

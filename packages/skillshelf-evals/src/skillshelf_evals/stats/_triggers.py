@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from skillshelf.evals.stats._bounds import Interval
-from skillshelf.evals.stats._rates import Rate, rate_by_case
+from skillshelf_evals.stats._bounds import Interval
+from skillshelf_evals.stats._rates import Rate, rate_by_case
 
 NONE = ""
 """The column of trials that loaded nothing."""

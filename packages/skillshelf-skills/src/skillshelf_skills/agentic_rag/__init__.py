@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.agentic_rag._azure import AzureIndex, AzureOptions
-    from skillshelf.bundled.agentic_rag._folder import DocumentFolder, FolderLimits
-    from skillshelf.bundled.agentic_rag._graph_file import GraphFile
-    from skillshelf.bundled.agentic_rag._graphs import Template
-    from skillshelf.bundled.agentic_rag._neo4j import Neo4jGraph
-    from skillshelf.bundled.agentic_rag._postgres import PostgresPassages
-    from skillshelf.bundled.agentic_rag._sources import (
+    from skillshelf_skills.agentic_rag._azure import AzureIndex, AzureOptions
+    from skillshelf_skills.agentic_rag._folder import DocumentFolder, FolderLimits
+    from skillshelf_skills.agentic_rag._graph_file import GraphFile
+    from skillshelf_skills.agentic_rag._graphs import Template
+    from skillshelf_skills.agentic_rag._neo4j import Neo4jGraph
+    from skillshelf_skills.agentic_rag._postgres import PostgresPassages
+    from skillshelf_skills.agentic_rag._sources import (
         GraphSource,
         Passage,
         PassageSource,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         WebPage,
         WebSource,
     )
-    from skillshelf.bundled.agentic_rag._web import WebPages
+    from skillshelf_skills.agentic_rag._web import WebPages
 
 __all__ = [
     "AzureIndex",

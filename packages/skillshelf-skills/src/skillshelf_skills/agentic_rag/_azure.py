@@ -5,11 +5,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
-from skillshelf.bundled.agentic_rag._passages import MAX_CHARACTERS
-from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.errors import MissingExtraError
 from skillshelf.text import clean_line, truncate
+from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._passages import MAX_CHARACTERS
+from skillshelf_skills.agentic_rag._sources import Passage
 
 try:
     from azure.core import exceptions

@@ -1,7 +1,7 @@
 """What can go wrong while looking something up, in words that a model can act on."""
 
-from skillshelf.bundled._guided_errors import GuidedError
 from skillshelf.errors import SkillError
+from skillshelf_skills._guided_errors import GuidedError
 
 DEFAULT_REFERENCE = "error_codes.md"
 

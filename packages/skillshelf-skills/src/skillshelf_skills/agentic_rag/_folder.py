@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError, WorkerEndedError
-from skillshelf.bundled.agentic_rag._isolated import PageParser
-from skillshelf.bundled.agentic_rag._passages import cut_into_passages
-from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
 from skillshelf.locks import make_lock
 from skillshelf.search import SearchText, TextSearch
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, count_noun, decode_text, unify_lines
+from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError, WorkerEndedError
+from skillshelf_skills.agentic_rag._isolated import PageParser
+from skillshelf_skills.agentic_rag._passages import cut_into_passages
+from skillshelf_skills.agentic_rag._sources import Passage
 
 _TEXTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst", ".adoc", ".org")
 _PAGES = (".html", ".htm")

@@ -5,19 +5,19 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import (
-    RagError,
-    SourceFailedError,
-    find_reason,
-)
-from skillshelf.bundled.agentic_rag._graphs import find_graph_passages
-from skillshelf.bundled.agentic_rag._passages import fuse_ranks, rate_rank, show_passage
-from skillshelf.bundled.agentic_rag._results import NOTICE, Evidence, FoundPassages, Gathered
-from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage, PassageSource, Sources
 from skillshelf.errors import SkillError
 from skillshelf.results import text_of
 from skillshelf.search import SearchText, TextSearch
 from skillshelf.tokens import estimate
+from skillshelf_skills.agentic_rag._errors import (
+    RagError,
+    SourceFailedError,
+    find_reason,
+)
+from skillshelf_skills.agentic_rag._graphs import find_graph_passages
+from skillshelf_skills.agentic_rag._passages import fuse_ranks, rate_rank, show_passage
+from skillshelf_skills.agentic_rag._results import NOTICE, Evidence, FoundPassages, Gathered
+from skillshelf_skills.agentic_rag._sources import GraphSource, Passage, PassageSource, Sources
 
 _PER_SOURCE = 20
 _MAX_QUESTION = 2_000

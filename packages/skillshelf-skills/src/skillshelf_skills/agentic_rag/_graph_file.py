@@ -5,13 +5,13 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 
-from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
-from skillshelf.bundled.agentic_rag._isolated import ask_graph_file
-from skillshelf.bundled.agentic_rag._results import GraphSchema
-from skillshelf.bundled.agentic_rag._worker import measure_space
-from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.errors import MissingExtraError
 from skillshelf.sandbox import find_sandbox
+from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._isolated import ask_graph_file
+from skillshelf_skills.agentic_rag._results import GraphSchema
+from skillshelf_skills.agentic_rag._worker import measure_space
+from skillshelf_skills.database import Parameter, Rows
 
 
 class GraphFile:

@@ -5,13 +5,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import RagError
-from skillshelf.bundled.agentic_rag._results import TemplateCard
-from skillshelf.bundled.agentic_rag._sources import GraphSource, Passage
-from skillshelf.bundled.agentic_rag.references.cypher_templates import TEMPLATES
-from skillshelf.bundled.database import Parameter, Rows
 from skillshelf.search import split_words
 from skillshelf.text import closest_names, quote_for_model, truncate
+from skillshelf_skills.agentic_rag._errors import RagError
+from skillshelf_skills.agentic_rag._results import TemplateCard
+from skillshelf_skills.agentic_rag._sources import GraphSource, Passage
+from skillshelf_skills.agentic_rag.references.cypher_templates import TEMPLATES
+from skillshelf_skills.database import Parameter, Rows
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
 _MAX_ROWS = 300

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.bundled.agentic_rag import _worker
-from skillshelf.bundled.agentic_rag._errors import RagError, WorkerEndedError
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits, call_worker
+from skillshelf_skills.agentic_rag import _worker
+from skillshelf_skills.agentic_rag._errors import RagError, WorkerEndedError
 
 _MEMORY_MEGABYTES = 1_024
 _MAX_ANSWER = 20_000_000

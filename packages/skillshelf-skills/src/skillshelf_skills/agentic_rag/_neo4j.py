@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
-from skillshelf.bundled.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
-from skillshelf.bundled.database import Parameter, Rows, make_rows
 from skillshelf.errors import MissingExtraError
 from skillshelf.text import clean_line, truncate
+from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
+from skillshelf_skills.database import Parameter, Rows, make_rows
 
 try:
     import neo4j

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from skillshelf.bundled.agentic_rag._results import FoundPassage
-from skillshelf.bundled.agentic_rag._sources import Passage
 from skillshelf.text import clean_line, text_for_model, truncate
+from skillshelf_skills.agentic_rag._results import FoundPassage
+from skillshelf_skills.agentic_rag._sources import Passage
 
 MAX_CHARACTERS = 1_500
 """Of one passage: about 400 tokens, and less than the part of a text that is compared by meaning."""

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import RagError, SourceFailedError
-from skillshelf.bundled.agentic_rag._passages import fuse_ranks
-from skillshelf.bundled.agentic_rag._sources import Passage
-from skillshelf.bundled.database import DatabaseError, Postgres
 from skillshelf.errors import MissingExtraError
 from skillshelf.search import embed_texts, is_similarity_installed, split_words
+from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._passages import fuse_ranks
+from skillshelf_skills.agentic_rag._sources import Passage
+from skillshelf_skills.database import DatabaseError, Postgres
 
 Embed = Callable[[str], Awaitable[Sequence[float]]]
 """Returns the vector of a question, as the model does that made the vectors in the table."""

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password, split_address
 from skillshelf.errors import SettingsError
 from skillshelf.text import closest_names
+from skillshelf_skills._addresses import POSTGRES_PASSWORD, refuse_password, split_address
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.agentic_rag._sources import GraphSource, PassageSource, Sources
+    from skillshelf_skills.agentic_rag._sources import GraphSource, PassageSource, Sources
 
 _NEO4J_SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 _POSTGRES_SCHEMES = ("postgresql", "postgres")
@@ -78,7 +78,7 @@ def _add(found: RagSettings, part: str) -> RagSettings:
         case "web":
             return found._replace(pages=(*found.pages, _check_page(value)))
         case "host":
-            from skillshelf.net import parse_host
+            from skillshelf_skills.net import parse_host
 
             return found._replace(hosts=(*found.hosts, parse_host(value)))
         case "azure":
@@ -156,9 +156,9 @@ def _is_installed(module: str) -> bool:
 
 def open_sources(settings: RagSettings) -> "Sources":
     """Return the sources that the user named. None is connected yet."""
-    from skillshelf.bundled.agentic_rag._sources import Sources
-    from skillshelf.bundled.agentic_rag._web import WebPages
-    from skillshelf.net import NetworkRules
+    from skillshelf_skills.agentic_rag._sources import Sources
+    from skillshelf_skills.agentic_rag._web import WebPages
+    from skillshelf_skills.net import NetworkRules
 
     web = WebPages(settings.pages, rules=NetworkRules.allowing(settings.hosts))
     return Sources(documents=_open_documents(settings), graph=_open_graph(settings), web=web)
@@ -167,16 +167,16 @@ def open_sources(settings: RagSettings) -> "Sources":
 def _open_documents(settings: RagSettings) -> "Sequence[PassageSource]":
     sources: list[PassageSource] = []
     for folder in settings.folders:
-        from skillshelf.bundled.agentic_rag._folder import DocumentFolder
+        from skillshelf_skills.agentic_rag._folder import DocumentFolder
 
         name = "documents" if len(settings.folders) == 1 else os.path.basename(folder) or folder
         sources.append(DocumentFolder(folder, name=name))
     for table in settings.tables:
-        from skillshelf.bundled.agentic_rag._postgres import PostgresPassages
+        from skillshelf_skills.agentic_rag._postgres import PostgresPassages
 
         sources.append(PostgresPassages(table.address, table.table))
     for index in settings.indexes:
-        from skillshelf.bundled.agentic_rag._azure import AzureIndex, AzureOptions
+        from skillshelf_skills.agentic_rag._azure import AzureIndex, AzureOptions
 
         sources.append(AzureIndex(index.endpoint, index.index_name, options=AzureOptions.from_environment()))
     return sources
@@ -184,11 +184,11 @@ def _open_documents(settings: RagSettings) -> "Sequence[PassageSource]":
 
 def _open_graph(settings: RagSettings) -> "GraphSource | None":
     if settings.graph_file:
-        from skillshelf.bundled.agentic_rag._graph_file import GraphFile
+        from skillshelf_skills.agentic_rag._graph_file import GraphFile
 
         return GraphFile(settings.graph_file)
     if settings.neo4j:
-        from skillshelf.bundled.agentic_rag._neo4j import Neo4jGraph
+        from skillshelf_skills.agentic_rag._neo4j import Neo4jGraph
 
         return Neo4jGraph(settings.neo4j)
     return None

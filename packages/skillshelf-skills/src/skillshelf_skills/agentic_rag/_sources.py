@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from skillshelf.bundled.agentic_rag._results import GraphSchema
-from skillshelf.bundled.database import Parameter, Rows
+from skillshelf_skills.agentic_rag._results import GraphSchema
+from skillshelf_skills.database import Parameter, Rows
 
 
 class Passage(NamedTuple):

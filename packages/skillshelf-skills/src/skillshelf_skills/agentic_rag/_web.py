@@ -5,18 +5,18 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skillshelf.bundled.agentic_rag._errors import (
+from skillshelf.errors import SkillError
+from skillshelf.search import SearchText, TextSearch
+from skillshelf.text import clean_line, unify_lines
+from skillshelf_skills.agentic_rag._errors import (
     RagError,
     SourceFailedError,
     find_reason,
 )
-from skillshelf.bundled.agentic_rag._isolated import extract_page
-from skillshelf.bundled.agentic_rag._passages import cut_into_passages
-from skillshelf.bundled.agentic_rag._sources import Passage, WebPage
-from skillshelf.errors import SkillError
-from skillshelf.net import Fetched, Fetcher, NetworkRules
-from skillshelf.search import SearchText, TextSearch
-from skillshelf.text import clean_line, unify_lines
+from skillshelf_skills.agentic_rag._isolated import extract_page
+from skillshelf_skills.agentic_rag._passages import cut_into_passages
+from skillshelf_skills.agentic_rag._sources import Passage, WebPage
+from skillshelf_skills.net import Fetched, Fetcher, NetworkRules
 
 _HTML = ("text/html", "application/xhtml+xml")
 _PLAIN = ("application/json", "application/xml", "application/yaml")

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from skillshelf.bundled.agentic_rag._errors import RagError
-from skillshelf.bundled.database import Rows, make_rows
 from skillshelf.sandbox.worker import forbid_opening
 from skillshelf.text import truncate
+from skillshelf_skills.agentic_rag._errors import RagError
+from skillshelf_skills.database import Rows, make_rows
 
 PAGE_SECONDS = 10.0
 """For one page."""

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from skillshelf.bundled.agentic_rag._results import (
+from skillshelf.skill import BaseSkill, Permission, tool
+from skillshelf_skills.agentic_rag._results import (
     DescribedGraph,
     FoundPassages,
     Gathered,
     GraphAnswer,
     WebPageText,
 )
-from skillshelf.bundled.database import Parameter
-from skillshelf.skill import BaseSkill, Permission, tool
+from skillshelf_skills.database import Parameter
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.agentic_rag._graphs import Template
-    from skillshelf.bundled.agentic_rag._sources import GraphSource, Sources, WebSource
+    from skillshelf_skills.agentic_rag._graphs import Template
+    from skillshelf_skills.agentic_rag._sources import GraphSource, Sources, WebSource
 
 _GRAPH_TOOLS = ("describe_graph", "query_graph", "run_cypher")
 _MAX_PASSAGES = 20
@@ -81,12 +81,12 @@ class AgenticRagSkill(BaseSkill):
     @classmethod
     def from_setting(cls, setting: str) -> Self:
         """Return the skill for `FOLDER`, or sources with commas between them. Tools for a graph need one."""
-        from skillshelf.bundled.agentic_rag._settings import parse_setting
+        from skillshelf_skills.agentic_rag._settings import parse_setting
 
         settings = parse_setting(setting)
 
         def open_named() -> "Sources":
-            from skillshelf.bundled.agentic_rag._settings import open_sources
+            from skillshelf_skills.agentic_rag._settings import open_sources
 
             return open_sources(settings)
 
@@ -105,7 +105,7 @@ class AgenticRagSkill(BaseSkill):
         """
         import asyncio
 
-        from skillshelf.bundled.agentic_rag._gathering import ask_sources, assemble
+        from skillshelf_skills.agentic_rag._gathering import ask_sources, assemble
 
         answers = await ask_sources(self._open(), question, self._seconds)
         tokens = max(1, min(budget, self._max_budget))
@@ -119,7 +119,7 @@ class AgenticRagSkill(BaseSkill):
             query: Words or a question.
             limit: The maximum number of passages, up to 20.
         """
-        from skillshelf.bundled.agentic_rag._gathering import search_all
+        from skillshelf_skills.agentic_rag._gathering import search_all
 
         passages = max(1, min(limit, _MAX_PASSAGES))
         return await search_all(self._open().documents, query, passages, self._seconds)
@@ -127,9 +127,9 @@ class AgenticRagSkill(BaseSkill):
     @tool
     async def describe_graph(self) -> DescribedGraph:
         """Return the kinds of nodes and relationships in the graph, and the templates to ask it with."""
-        from skillshelf.bundled._values import clean_values
-        from skillshelf.bundled.agentic_rag._graphs import describe_templates
-        from skillshelf.bundled.agentic_rag._results import NOTICE
+        from skillshelf_skills._values import clean_values
+        from skillshelf_skills.agentic_rag._graphs import describe_templates
+        from skillshelf_skills.agentic_rag._results import NOTICE
 
         schema = clean_values(await self._graph.describe())
         return DescribedGraph(notice=NOTICE, schema=schema, templates=describe_templates(self._all_templates))
@@ -145,9 +145,9 @@ class AgenticRagSkill(BaseSkill):
             parameters: A value for each of its parameters: {"name": "checkout"}.
             limit: The maximum number of rows, up to 200.
         """
-        from skillshelf.bundled._values import clean_values
-        from skillshelf.bundled.agentic_rag._graphs import query_template
-        from skillshelf.bundled.agentic_rag._results import NOTICE
+        from skillshelf_skills._values import clean_values
+        from skillshelf_skills.agentic_rag._graphs import query_template
+        from skillshelf_skills.agentic_rag._results import NOTICE
 
         rows = max(1, min(limit, _MAX_ROWS))
         result = await query_template(self._graph, self._all_templates, template, parameters or {}, rows)
@@ -164,9 +164,9 @@ class AgenticRagSkill(BaseSkill):
             parameters: A value for each parameter.
             limit: The maximum number of rows, up to 200.
         """
-        from skillshelf.bundled._values import clean_values
-        from skillshelf.bundled.agentic_rag._errors import RagError
-        from skillshelf.bundled.agentic_rag._results import NOTICE
+        from skillshelf_skills._values import clean_values
+        from skillshelf_skills.agentic_rag._errors import RagError
+        from skillshelf_skills.agentic_rag._results import NOTICE
 
         if not cypher.strip():
             raise RagError("There is no query.")
@@ -182,8 +182,8 @@ class AgenticRagSkill(BaseSkill):
             url: Its address, with http: or https:.
             offset: How many characters to skip, to go on reading a long page.
         """
-        from skillshelf.bundled.agentic_rag._results import NOTICE
         from skillshelf.text import clean_line, text_for_model
+        from skillshelf_skills.agentic_rag._results import NOTICE
 
         page = await self._web.read(url)
         start = max(0, min(offset, len(page.text)))
@@ -199,7 +199,7 @@ class AgenticRagSkill(BaseSkill):
 
     @property
     def _all_templates(self) -> "dict[str, Template]":
-        from skillshelf.bundled.agentic_rag._graphs import BUILT_IN
+        from skillshelf_skills.agentic_rag._graphs import BUILT_IN
 
         return {**BUILT_IN, **self._templates}
 
@@ -207,7 +207,7 @@ class AgenticRagSkill(BaseSkill):
     def _graph(self) -> "GraphSource":
         graph = self._open().graph
         if graph is None:
-            from skillshelf.bundled.agentic_rag._errors import RagError
+            from skillshelf_skills.agentic_rag._errors import RagError
 
             raise RagError("The user has attached no graph.", reference="sources.md")
         return graph
@@ -216,7 +216,7 @@ class AgenticRagSkill(BaseSkill):
     def _web(self) -> "WebSource":
         web = self._open().web
         if web is None:
-            from skillshelf.bundled.agentic_rag._web import WebPages
+            from skillshelf_skills.agentic_rag._web import WebPages
 
             return WebPages()
         return web

@@ -10,11 +10,13 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from skillshelf.bundled.authentication_gates._errors import HELP, SignInFailedError
-from skillshelf.bundled.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
-from skillshelf.bundled.authentication_gates._listener import RedirectListener
-from skillshelf.bundled.authentication_gates._login_pages import find_login_form
-from skillshelf.bundled.authentication_gates._oauth import (
+from skillshelf.errors import FetchFailedError, SkillError
+from skillshelf.text import count_noun
+from skillshelf_skills.authentication_gates._errors import HELP, SignInFailedError
+from skillshelf_skills.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
+from skillshelf_skills.authentication_gates._listener import RedirectListener
+from skillshelf_skills.authentication_gates._login_pages import find_login_form
+from skillshelf_skills.authentication_gates._oauth import (
     CodeRequest,
     DeviceCode,
     Endpoints,
@@ -22,13 +24,11 @@ from skillshelf.bundled.authentication_gates._oauth import (
     Tokens,
     find_issuers,
 )
-from skillshelf.bundled.authentication_gates._redaction import Redactor
-from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
-from skillshelf.bundled.authentication_gates._vaults import Credential, CredentialRequest, Vault
-from skillshelf.bundled.authentication_gates._wire import Wire, parse_cookie_header, read_cookies
-from skillshelf.errors import FetchFailedError, SkillError
-from skillshelf.net import Fetched, NetworkRules
-from skillshelf.text import count_noun
+from skillshelf_skills.authentication_gates._redaction import Redactor
+from skillshelf_skills.authentication_gates._sites import OAuthClient, Site
+from skillshelf_skills.authentication_gates._vaults import Credential, CredentialRequest, Vault
+from skillshelf_skills.authentication_gates._wire import Wire, parse_cookie_header, read_cookies
+from skillshelf_skills.net import Fetched, NetworkRules
 
 Flow = Literal["auto", "device", "browser"]
 Sleep = Callable[[float], Awaitable[None]]

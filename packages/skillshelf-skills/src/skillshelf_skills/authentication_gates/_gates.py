@@ -8,12 +8,12 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urljoin, urlsplit
 
-from skillshelf.bundled.authentication_gates._login_pages import LoginForm, find_login_form
-from skillshelf.bundled.authentication_gates._sites import Site
 from skillshelf.text import clean_line, truncate
+from skillshelf_skills.authentication_gates._login_pages import LoginForm, find_login_form
+from skillshelf_skills.authentication_gates._sites import Site
 
 if TYPE_CHECKING:
-    from skillshelf.net import Fetched
+    from skillshelf_skills.net import Fetched
 
 State = Literal["open", "needs-credential", "forbidden", "rate-limited", "missing", "failed"]
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from skillshelf.bundled.authentication_gates._errors import SignInFailedError
-from skillshelf.bundled.authentication_gates._gates import show_site_text
-from skillshelf.bundled.authentication_gates._redaction import MIN_SECRET
-from skillshelf.bundled.authentication_gates._sites import OAuthClient, Site
-from skillshelf.bundled.authentication_gates._wire import Wire
 from skillshelf.errors import SkillError
-from skillshelf.net import Fetched
+from skillshelf_skills.authentication_gates._errors import SignInFailedError
+from skillshelf_skills.authentication_gates._gates import show_site_text
+from skillshelf_skills.authentication_gates._redaction import MIN_SECRET
+from skillshelf_skills.authentication_gates._sites import OAuthClient, Site
+from skillshelf_skills.authentication_gates._wire import Wire
+from skillshelf_skills.net import Fetched
 
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _DEFAULT_INTERVAL = 5.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
-from skillshelf.bundled.authentication_gates._errors import SecretInAddressError
 from skillshelf.errors import AddressRefusedError, SettingsError
+from skillshelf_skills.authentication_gates._errors import SecretInAddressError
 
 _PORTS = {"http": 80, "https": 443}
 _ADDRESS = re.compile(r"(?P<scheme>https?)://(?P<authority>[^/?#]*)", re.IGNORECASE)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from skillshelf.bundled.authentication_gates._redaction import MIN_SECRET
-from skillshelf.bundled.authentication_gates._sites import Site
 from skillshelf.errors import SkillError
+from skillshelf_skills.authentication_gates._redaction import MIN_SECRET
+from skillshelf_skills.authentication_gates._sites import Site
 
 _PREFIX = "SKILLSHELF_ACCESS_"
 _FIELDS = ("user", "password", "token", "header", "cookie")

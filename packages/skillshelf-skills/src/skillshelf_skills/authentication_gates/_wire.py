@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
-from skillshelf.net import Fetched, Fetcher, NetworkRules
+from skillshelf_skills.net import Fetched, Fetcher, NetworkRules
 
 
 class Wire:

@@ -3,17 +3,17 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
-from skillshelf.bundled.authentication_gates._redaction import Redactor
-from skillshelf.bundled.authentication_gates._sites import Site
 from skillshelf.errors import SettingsError, SkillError, ToolFailedError
 from skillshelf.skill import BaseSkill, tool
+from skillshelf_skills.authentication_gates._redaction import Redactor
+from skillshelf_skills.authentication_gates._sites import Site
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.authentication_gates._broker import Broker, HandOff
-    from skillshelf.bundled.authentication_gates._gates import ProbeResult
-    from skillshelf.bundled.authentication_gates._sites import OAuthClient
-    from skillshelf.bundled.authentication_gates._vaults import Vault
-    from skillshelf.net import NetworkRules
+    from skillshelf_skills.authentication_gates._broker import Broker, HandOff
+    from skillshelf_skills.authentication_gates._gates import ProbeResult
+    from skillshelf_skills.authentication_gates._sites import OAuthClient
+    from skillshelf_skills.authentication_gates._vaults import Vault
+    from skillshelf_skills.net import NetworkRules
 
 Result = TypeVar("Result")
 
@@ -125,7 +125,7 @@ class AuthenticationGatesSkill(BaseSkill):
     def from_setting(cls, setting: str) -> Self:
         """Return the skill for `SITE,SITE=CLIENT_ID@ISSUER`. Looking is free; every use of a credential asks."""
         if setting:
-            from skillshelf.bundled.authentication_gates._sites import parse_sites
+            from skillshelf_skills.authentication_gates._sites import parse_sites
 
             skill = cls({str(site): client for site, client in parse_sites(setting).items()})
         else:
@@ -240,10 +240,10 @@ class AuthenticationGatesSkill(BaseSkill):
     @property
     def _broker(self) -> "Broker":
         if not self._shared:
-            from skillshelf.bundled.authentication_gates._broker import Broker
-            from skillshelf.bundled.authentication_gates._sites import find_hosts
-            from skillshelf.bundled.authentication_gates._vaults import EnvironmentVault
-            from skillshelf.net import NetworkRules
+            from skillshelf_skills.authentication_gates._broker import Broker
+            from skillshelf_skills.authentication_gates._sites import find_hosts
+            from skillshelf_skills.authentication_gates._vaults import EnvironmentVault
+            from skillshelf_skills.net import NetworkRules
 
             vault = self._vault or EnvironmentVault()
 
@@ -273,7 +273,7 @@ def _describe_handoff(handoff: "HandOff") -> HandOffCard:
 
 def _check_variables(sites: Iterable[Site]) -> None:
     """Raise SettingsError if two sites would have the same environment variable: one would get the other's secret."""
-    from skillshelf.bundled.authentication_gates._vaults import name_variable
+    from skillshelf_skills.authentication_gates._vaults import name_variable
 
     owners: dict[str, Site] = {}
     for site in sites:

@@ -1,6 +1,6 @@
 """Web pages in the system's Chromium, behind a proxy that keeps the network rules."""
 
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import BrowserError
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import BrowserError
 
 __all__ = ["BrowserError", "BrowserLimits"]

@@ -10,11 +10,11 @@ from importlib.resources import files
 
 from playwright.async_api import Browser, BrowserContext, Error, Playwright, async_playwright
 
-from skillshelf.bundled._attachable import CHROMIUM
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import BrowserError
-from skillshelf.net import GuardedProxy, NetworkRules
 from skillshelf.text import truncate
+from skillshelf_skills._attachable import CHROMIUM
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import BrowserError
+from skillshelf_skills.net import GuardedProxy, NetworkRules
 
 ENGINE = "shelf"
 """The name under which Playwright knows the scripts in `reader`."""

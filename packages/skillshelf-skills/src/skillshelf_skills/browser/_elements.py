@@ -8,10 +8,10 @@ from typing import Any
 
 from playwright.async_api import Error, Frame, Locator, Page
 
-from skillshelf.bundled.browser._chromium import ENGINE
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import BrowserError
 from skillshelf.text import clean_line, quote_for_model, show_controls, text_for_model, truncate
+from skillshelf_skills.browser._chromium import ENGINE
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import BrowserError
 
 _READ_SECONDS = 3.0
 """The time for one frame. The rest of it is left out then."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from playwright.async_api import BrowserContext, Dialog, Download, Error, FileChooser, Page, Request, Response
 
-from skillshelf.bundled.browser._limits import BrowserLimits
 from skillshelf.text import quote_for_model, truncate
+from skillshelf_skills.browser._limits import BrowserLimits
 
 _MAX_EVENTS = 10
 _MAX_TEXT = 300

@@ -10,8 +10,11 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-from skillshelf.bundled.browser._chromium import RunningChromium
-from skillshelf.bundled.browser._elements import (
+from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
+from skillshelf.results import Image
+from skillshelf.text import closest_names, count_noun, quote_for_model, truncate
+from skillshelf_skills.browser._chromium import RunningChromium
+from skillshelf_skills.browser._elements import (
     FoundElement,
     PageReader,
     WholeText,
@@ -20,13 +23,10 @@ from skillshelf.bundled.browser._elements import (
     refuse_value,
     show_page_text,
 )
-from skillshelf.bundled.browser._happenings import Happenings
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import NOTICE, BrowserError, FieldChange, PageReading
-from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net import GuardedProxy, name_site
-from skillshelf.results import Image
-from skillshelf.text import closest_names, count_noun, quote_for_model, truncate
+from skillshelf_skills.browser._happenings import Happenings
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import NOTICE, BrowserError, FieldChange, PageReading
+from skillshelf_skills.net import GuardedProxy, name_site
 
 _CLOSE_SECONDS = 5.0
 _QUIET_CHECKS = 3

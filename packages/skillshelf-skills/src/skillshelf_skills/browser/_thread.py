@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TypeVar
 
-from skillshelf.bundled.browser._chromium import run_chromium
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import BrowserError
-from skillshelf.bundled.browser._tab import Tab
-from skillshelf.net import NetworkRules
+from skillshelf_skills.browser._chromium import run_chromium
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import BrowserError
+from skillshelf_skills.browser._tab import Tab
+from skillshelf_skills.net import NetworkRules
 
 T = TypeVar("T")
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from skillshelf.bundled.browser._limits import BrowserLimits
-from skillshelf.bundled.browser._results import ClosedBrowser, FieldChange, PageReading
 from skillshelf.errors import MissingExtraError
 from skillshelf.results import Image
 from skillshelf.skill import BaseSkill, Permission, tool
+from skillshelf_skills.browser._limits import BrowserLimits
+from skillshelf_skills.browser._results import ClosedBrowser, FieldChange, PageReading
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.browser._thread import SharedBrowser
-    from skillshelf.net import NetworkRules
+    from skillshelf_skills.browser._thread import SharedBrowser
+    from skillshelf_skills.net import NetworkRules
 
 Key = Literal[
     "Enter", "Escape", "Tab", "Space", "Backspace", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "PageUp",
@@ -69,7 +69,7 @@ class BrowserSkill(BaseSkill):
         """
         hosts = list(allowed_hosts)
         if rules is None and hosts:
-            from skillshelf.net import NetworkRules
+            from skillshelf_skills.net import NetworkRules
 
             rules = NetworkRules.allowing(hosts)
         self._rules = rules
@@ -170,7 +170,7 @@ class BrowserSkill(BaseSkill):
     def _browser(self) -> "SharedBrowser":
         if not self._shared:
             try:
-                from skillshelf.bundled.browser._thread import SharedBrowser
+                from skillshelf_skills.browser._thread import SharedBrowser
             except ImportError:
                 raise MissingExtraError("The skill browser", "browser") from None
             browser = SharedBrowser(self._rules, self._limits, self._program, self._sandbox)

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from skillshelf.bundled.database._errors import DatabaseError
-from skillshelf.bundled.database._results import Parameter, Rows, make_rows
 from skillshelf.lazy import export_lazily
+from skillshelf_skills.database._errors import DatabaseError
+from skillshelf_skills.database._results import Parameter, Rows, make_rows
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.database._process import Postgres
+    from skillshelf_skills.database._process import Postgres
 
 __all__ = ["DatabaseError", "Parameter", "Postgres", "Rows", "make_rows"]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import ColumnInfo, DescribedTable, Rows, TableInfo, make_rows
 from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf_skills.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf_skills.database._results import ColumnInfo, DescribedTable, Rows, TableInfo, make_rows
 
 try:
     import psycopg

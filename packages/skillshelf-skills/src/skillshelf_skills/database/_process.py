@@ -9,10 +9,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.bundled.database import _worker
-from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import DescribedTable, Rows, TableInfo
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits
+from skillshelf_skills.database import _worker
+from skillshelf_skills.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf_skills.database._results import DescribedTable, Rows, TableInfo
 
 _MEMORY_MEGABYTES = 512
 _FILE_MEGABYTES = 1024
@@ -126,7 +126,7 @@ class Postgres(DatabaseProcess):
 
     def __init__(self, address: str, seconds: float) -> None:
         """Connect to nothing yet. Raises SettingsError and MissingExtraError."""
-        from skillshelf.bundled.database._postgres import parse_address
+        from skillshelf_skills.database._postgres import parse_address
 
         parts = parse_address(address)
         environment = {name: value for name, value in os.environ.items() if name.startswith(_SERVER_VARIABLES)}

@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
-from skillshelf.bundled.database._results import (
+from skillshelf.text import truncate
+from skillshelf_skills.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf_skills.database._results import (
     MAX_TABLES,
     MAX_TEXT,
     ColumnInfo,
@@ -18,7 +19,6 @@ from skillshelf.bundled.database._results import (
     TableInfo,
     make_rows,
 )
-from skillshelf.text import truncate
 
 _MAX_VALUE = 10_000_000
 """Bytes of one value, and of one statement. SQLite's own limit is a gigabyte."""

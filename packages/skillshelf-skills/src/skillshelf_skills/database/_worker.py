@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.bundled.database._errors import DatabaseError, StatementRefusedError, TooSlowError
+from skillshelf_skills.database._errors import DatabaseError, StatementRefusedError, TooSlowError
 
 
 def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
@@ -22,13 +22,13 @@ def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
 
 def _open_database(request: Mapping[str, Any]) -> Any:
     if "path" in request:
-        from skillshelf.bundled.database._sqlite import SqliteFile
+        from skillshelf_skills.database._sqlite import SqliteFile
 
         return SqliteFile(request["path"], request["seconds"])
 
     # Through the pipe: the environment that a program starts with can be read by others.
     os.environ.update(request["environment"])
-    from skillshelf.bundled.database._postgres import PostgresServer
+    from skillshelf_skills.database._postgres import PostgresServer
 
     return PostgresServer(request["address"], request["seconds"])
 

@@ -3,14 +3,14 @@
 import os
 from typing import TYPE_CHECKING, Self
 
-from skillshelf.bundled._addresses import POSTGRES_PASSWORD, refuse_password
-from skillshelf.bundled._values import clean_values
-from skillshelf.bundled.database._results import DescribedTable, Parameter, Rows, TableInfo
 from skillshelf.errors import SettingsError
 from skillshelf.skill import BaseSkill, tool
+from skillshelf_skills._addresses import POSTGRES_PASSWORD, refuse_password
+from skillshelf_skills._values import clean_values
+from skillshelf_skills.database._results import DescribedTable, Parameter, Rows, TableInfo
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.database._process import DatabaseProcess
+    from skillshelf_skills.database._process import DatabaseProcess
 
 _WRITE = "write:"
 _SERVER_PREFIXES = ("postgresql://", "postgres://")
@@ -118,14 +118,14 @@ class DatabaseSkill(BaseSkill):
             parameters: The values for its placeholders, in order.
         """
         if not self._writable:
-            from skillshelf.bundled.database._errors import DatabaseError
+            from skillshelf_skills.database._errors import DatabaseError
 
             raise DatabaseError("This database is attached for reading. Ask the user to attach it with `write:`.")
         return self._open().execute(sql, parameters or [])
 
     def _open(self) -> "DatabaseProcess":
         """Return the database. Nothing is connected yet. Raises SettingsError for a target that cannot be one."""
-        from skillshelf.bundled.database._process import Postgres, SqliteProcess
+        from skillshelf_skills.database._process import Postgres, SqliteProcess
 
         if self._target.startswith(_SERVER_PREFIXES):
             return Postgres(self._target, self._seconds)

@@ -5,8 +5,8 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skillshelf.bundled.execution_debugging._results import Failure, Limits
 from skillshelf.sandbox import ProgramResult
+from skillshelf_skills.execution_debugging._results import Failure, Limits
 
 _CODES = "error_codes.md"
 _DEBUGGING = "debugging.md"

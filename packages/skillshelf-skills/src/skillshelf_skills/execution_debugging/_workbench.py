@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 
-from skillshelf.bundled.execution_debugging._results import Limits
 from skillshelf.errors import SkillError
 from skillshelf.sandbox import (
     CleanPath,
@@ -22,6 +21,7 @@ from skillshelf.sandbox import (
     find_sandbox,
     run_program,
 )
+from skillshelf_skills.execution_debugging._results import Limits
 
 _MAX_RUNS = 16
 """Of how many runs the output is kept."""

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING, Self
 
-from skillshelf.bundled.execution_debugging._results import Limits, OutputPiece, RunResult, SandboxDescription
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.skill import BaseSkill, tool
 from skillshelf.text import truncate_middle
+from skillshelf_skills.execution_debugging._results import Limits, OutputPiece, RunResult, SandboxDescription
 
 if TYPE_CHECKING:
-    from skillshelf.bundled.execution_debugging._workbench import FinishedRun, Workbench
     from skillshelf.sandbox import Sandbox
+    from skillshelf_skills.execution_debugging._workbench import FinishedRun, Workbench
 
 __all__ = ["ExecutionDebuggingSkill", "Limits"]
 
@@ -145,7 +145,7 @@ class ExecutionDebuggingSkill(BaseSkill):
     def _workbench(self) -> "Workbench":
         """The workbench, made at the first use: its imports take 60 ms."""
         if "workbench" not in self._shared:
-            from skillshelf.bundled.execution_debugging._workbench import Workbench
+            from skillshelf_skills.execution_debugging._workbench import Workbench
 
             workbench = Workbench(
                 self._folder,
@@ -165,7 +165,7 @@ class ExecutionDebuggingSkill(BaseSkill):
         return min(seconds, self._limits.seconds)
 
     def _describe(self, run: "FinishedRun", seconds: float) -> RunResult:
-        from skillshelf.bundled.execution_debugging._explain import explain_failure, find_signal, name_signal
+        from skillshelf_skills.execution_debugging._explain import explain_failure, find_signal, name_signal
 
         sandbox = self._workbench.find_sandbox()
         result = run.result

@@ -8,12 +8,12 @@ each redirect anew, and the address that was checked is the one that is connecte
 from typing import TYPE_CHECKING
 
 from skillshelf.lazy import export_lazily
-from skillshelf.net._rules import NetworkRules, name_site, parse_host
+from skillshelf_skills.net._rules import NetworkRules, name_site, parse_host
 
 if TYPE_CHECKING:
-    from skillshelf.net._connections import open_connection
-    from skillshelf.net._fetch import Fetched, Fetcher
-    from skillshelf.net._proxy import GuardedProxy
+    from skillshelf_skills.net._connections import open_connection
+    from skillshelf_skills.net._fetch import Fetched, Fetcher
+    from skillshelf_skills.net._proxy import GuardedProxy
 
 __all__ = ["Fetched", "Fetcher", "GuardedProxy", "NetworkRules", "name_site", "open_connection", "parse_host"]
 

@@ -7,7 +7,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError
-from skillshelf.net._rules import NetworkRules, name_site
+from skillshelf_skills.net._rules import NetworkRules, name_site
 
 
 async def look_up(rules: NetworkRules, host: str, port: int) -> list[str]:

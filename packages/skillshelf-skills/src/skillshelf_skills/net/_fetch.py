@@ -16,8 +16,8 @@ import httpx2
 from httpcore2 import SOCKET_OPTION, AsyncNetworkStream
 
 from skillshelf.errors import FetchFailedError
-from skillshelf.net._connections import describe_failure, look_up
-from skillshelf.net._rules import NetworkRules
+from skillshelf_skills.net._connections import describe_failure, look_up
+from skillshelf_skills.net._rules import NetworkRules
 
 _CONNECTION_FAILURES = (
     httpcore2.NetworkError,

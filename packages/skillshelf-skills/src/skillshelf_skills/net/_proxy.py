@@ -13,8 +13,8 @@ from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.net._connections import open_connection
-from skillshelf.net._rules import NetworkRules, name_site
+from skillshelf_skills.net._connections import open_connection
+from skillshelf_skills.net._rules import NetworkRules, name_site
 
 _MAX_HEAD = 64 * 1024
 _PIECE = 64 * 1024

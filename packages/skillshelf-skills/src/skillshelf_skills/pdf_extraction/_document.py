@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, cast
 import pypdfium2
 from pypdfium2 import raw
 
-from skillshelf.bundled.pdf_extraction._errors import (
+from skillshelf.text import clean_line, text_for_model, truncate
+from skillshelf_skills.pdf_extraction._errors import (
     PasswordNeededError,
     PdfError,
 )
-from skillshelf.bundled.pdf_extraction._pages import check_page, format_pages, parse_pages
-from skillshelf.bundled.pdf_extraction._results import NOTICE, Description, DocumentText, OutlineEntry, PageText
-from skillshelf.text import clean_line, text_for_model, truncate
+from skillshelf_skills.pdf_extraction._pages import check_page, format_pages, parse_pages
+from skillshelf_skills.pdf_extraction._results import NOTICE, Description, DocumentText, OutlineEntry, PageText
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -4,11 +4,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from skillshelf.bundled.pdf_extraction._errors import PdfError
-from skillshelf.bundled.pdf_extraction._results import FoundPdfs
 from skillshelf.files import NotPlainFile, TreeEntry, open_below, open_file_below, split_below, walk
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, closest_names, quote_for_model, truncate
+from skillshelf_skills.pdf_extraction._errors import PdfError
+from skillshelf_skills.pdf_extraction._results import FoundPdfs
 
 _MEGABYTE = 1_000_000
 _MAX_SHOWN = 200

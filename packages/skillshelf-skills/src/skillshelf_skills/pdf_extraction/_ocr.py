@@ -10,9 +10,9 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from skillshelf.bundled.pdf_extraction._errors import PdfError
-from skillshelf.bundled.pdf_extraction._results import NOTICE, ScannedText
 from skillshelf.text import text_for_model
+from skillshelf_skills.pdf_extraction._errors import PdfError
+from skillshelf_skills.pdf_extraction._results import NOTICE, ScannedText
 
 if TYPE_CHECKING:
     from PIL.Image import Image

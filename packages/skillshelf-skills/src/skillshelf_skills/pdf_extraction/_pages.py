@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from skillshelf.bundled.pdf_extraction._errors import PdfError
 from skillshelf.text import count_noun
+from skillshelf_skills.pdf_extraction._errors import PdfError
 
 _PART = re.compile(r"(\d{1,7})(?:(-)(\d{1,7})?)?")
 _MAX_LENGTH = 500

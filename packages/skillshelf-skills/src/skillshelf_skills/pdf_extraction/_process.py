@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from skillshelf.bundled.pdf_extraction import _worker
-from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
-from skillshelf.bundled.pdf_extraction._limits import ReadLimits
 from skillshelf.sandbox import WorkerError, WorkerLimits, call_worker
 from skillshelf.text import count_noun
+from skillshelf_skills.pdf_extraction import _worker
+from skillshelf_skills.pdf_extraction._errors import PasswordNeededError, PdfError
+from skillshelf_skills.pdf_extraction._limits import ReadLimits
 
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 

@@ -10,9 +10,9 @@ from typing import Any
 import pdfplumber
 from pdfplumber.page import Page
 
-from skillshelf.bundled.pdf_extraction._errors import PdfError
-from skillshelf.bundled.pdf_extraction._results import NOTICE, ExtractedTable, PageTables, PageText
 from skillshelf.text import text_for_model, truncate
+from skillshelf_skills.pdf_extraction._errors import PdfError
+from skillshelf_skills.pdf_extraction._results import NOTICE, ExtractedTable, PageTables, PageText
 
 _MAX_CELL = 500
 _SETTINGS: dict[str, dict[str, Any]] = {

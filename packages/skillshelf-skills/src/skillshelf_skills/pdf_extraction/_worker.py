@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from io import BufferedReader
 from typing import Any
 
-from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError, PdfError
+from skillshelf_skills.pdf_extraction._errors import PasswordNeededError, PdfError
 
 
 def answer(request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _is_lack_of_memory(error: BaseException | None) -> bool:
 
 def _read(file: BufferedReader, password: str | None, action: str, arguments: Mapping[str, Any]) -> Any:
     """Carry out an action. PDFium opens the file in any case, and says best what is wrong with it."""
-    from skillshelf.bundled.pdf_extraction import _document
+    from skillshelf_skills.pdf_extraction import _document
 
     with _document.open_document(file, password) as document:
         match action:
@@ -55,8 +55,8 @@ def _read(file: BufferedReader, password: str | None, action: str, arguments: Ma
             case "layout":
                 return _read_layout(file, password, len(document), **arguments)
             case "tables":
-                from skillshelf.bundled.pdf_extraction._pages import check_page
-                from skillshelf.bundled.pdf_extraction._tables import read_tables
+                from skillshelf_skills.pdf_extraction._pages import check_page
+                from skillshelf_skills.pdf_extraction._tables import read_tables
 
                 check_page(arguments["page"], len(document))
                 return read_tables(file, password, **arguments)
@@ -70,17 +70,17 @@ def _read(file: BufferedReader, password: str | None, action: str, arguments: Ma
 
 
 def _read_layout(file: BufferedReader, password: str | None, total: int, pages: str, offset: int, limit: int) -> Any:
-    from skillshelf.bundled.pdf_extraction._document import assemble_text
-    from skillshelf.bundled.pdf_extraction._pages import parse_pages
-    from skillshelf.bundled.pdf_extraction._tables import read_layout
+    from skillshelf_skills.pdf_extraction._document import assemble_text
+    from skillshelf_skills.pdf_extraction._pages import parse_pages
+    from skillshelf_skills.pdf_extraction._tables import read_layout
 
     wanted = parse_pages(pages, total)
     return assemble_text(read_layout(file, password, wanted), wanted, total, offset, limit)
 
 
 def _read_scan(document: Any, page: int, language: str, limit: int) -> Any:
-    from skillshelf.bundled.pdf_extraction._document import render_page
-    from skillshelf.bundled.pdf_extraction._ocr import OCR_SIDE, find_engine, read_picture
+    from skillshelf_skills.pdf_extraction._document import render_page
+    from skillshelf_skills.pdf_extraction._ocr import OCR_SIDE, find_engine, read_picture
 
     engine = find_engine(language)
     image = render_page(document, page, side=OCR_SIDE, grey=True)

@@ -4,17 +4,17 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, cast
 
-from skillshelf.bundled.pdf_extraction._limits import ReadLimits
-from skillshelf.bundled.pdf_extraction._results import (
+from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.results import Image
+from skillshelf.skill import BaseSkill, tool
+from skillshelf_skills.pdf_extraction._limits import ReadLimits
+from skillshelf_skills.pdf_extraction._results import (
     Description,
     DocumentText,
     FoundPdfs,
     PageTables,
     ScannedText,
 )
-from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.results import Image
-from skillshelf.skill import BaseSkill, tool
 
 PASSWORD_VARIABLE = "SKILLSHELF_PDF_PASSWORD"
 _MIN_SIDE = 200
@@ -73,7 +73,7 @@ class PdfExtractionSkill(BaseSkill):
     @tool
     def find_pdfs(self) -> FoundPdfs:
         """Return the paths of the PDF files that can be read."""
-        from skillshelf.bundled.pdf_extraction._folder import find_pdfs
+        from skillshelf_skills.pdf_extraction._folder import find_pdfs
 
         return find_pdfs(self._folder)
 
@@ -127,7 +127,7 @@ class PdfExtractionSkill(BaseSkill):
         """
         from base64 import b64decode
 
-        from skillshelf.bundled.pdf_extraction._results import NOTICE
+        from skillshelf_skills.pdf_extraction._results import NOTICE
 
         pixels = max(_MIN_SIDE, min(side, self._limits.image_side))
         result = await self._read(path, "picture", {"number": page, "side": pixels})
@@ -152,9 +152,9 @@ class PdfExtractionSkill(BaseSkill):
         """
         from importlib.util import find_spec
 
-        from skillshelf.bundled.pdf_extraction._errors import PasswordNeededError
-        from skillshelf.bundled.pdf_extraction._folder import open_pdf
-        from skillshelf.bundled.pdf_extraction._process import read_pdf
+        from skillshelf_skills.pdf_extraction._errors import PasswordNeededError
+        from skillshelf_skills.pdf_extraction._folder import open_pdf
+        from skillshelf_skills.pdf_extraction._process import read_pdf
 
         if find_spec("pypdfium2") is None or find_spec("pdfplumber") is None:
             raise MissingExtraError("Reading PDF files", "pdf-extraction")

@@ -10,7 +10,7 @@ from skillshelf.skill import BaseSkill, tool
 from skillshelf.text import clean_line, truncate
 
 if TYPE_CHECKING:
-    from skillshelf.net import NetworkRules
+    from skillshelf_skills.net import NetworkRules
 
 _PLACES_URL = "https://geocoding-api.open-meteo.com/v1/search"
 _FORECAST_URL = "https://api.open-meteo.com/v1/forecast"
@@ -144,7 +144,7 @@ class WeatherSkill(BaseSkill):
         from json import loads
         from urllib.parse import urlencode
 
-        from skillshelf.net import Fetcher
+        from skillshelf_skills.net import Fetcher
 
         async with Fetcher(self._rules) as fetcher:
             fetched = await fetcher.fetch(f"{url}?{urlencode(query)}")

@@ -34,7 +34,7 @@ Findings = Mapping[str, type[BaseSkill] | Diagnostic]
 
 BUNDLED = "bundled"
 """The source of every skill that comes with skillshelf."""
-_BUNDLED_MODULES = ("skillshelf.skill_authoring.", "skillshelf.bundled.")
+_BUNDLED_MODULES = ("skillshelf.skill_authoring.", "skillshelf_skills.")
 _MAX_REASON = 300
 
 

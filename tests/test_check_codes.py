@@ -3,12 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import skillshelf
+from repository import modules, parse
 from skillshelf.lint import CODES
 
-PACKAGE = Path(skillshelf.__file__).parent
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 # Calls that make a diagnostic, with the place of the code among their arguments.
 MAKERS = {"Diagnostic": 1, "Unreadable": 0, "_note": 1, "add_note": 2, "warn": 0, "inform": 0, "warn_field": 1}
@@ -34,9 +32,9 @@ def test_codes_are_words_and_explanations_one_line() -> None:
 
 
 def _trees() -> Iterator[ast.Module]:
-    for path in PACKAGE.rglob("*.py"):
+    for path in modules().values():
         if path.name != "_codes.py":
-            yield ast.parse(path.read_text())
+            yield parse(path)
 
 
 def _emitted() -> Iterator[str]:
