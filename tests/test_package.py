@@ -1,4 +1,4 @@
-"""The packages as they are published: one version, with their license and types, and a description without dead links."""
+"""The packages as published: one version, with license and types, and a description without dead links."""
 
 import email
 import runpy
@@ -57,6 +57,12 @@ def find_targets(text: str) -> list[str]:
     """Return every address that the rendered description leads to: an index has no files for relative ones."""
     tokens = [inner for token in MarkdownIt("commonmark").parse(text) for inner in token.children or ()]
     return [str(target) for token in tokens for target in (token.attrGet("href"), token.attrGet("src")) if target]
+
+
+def read_extras(name: str) -> dict[str, list[str]]:
+    project = tomllib.loads((REPO / "packages" / name / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    return extras
 
 
 def test_every_extra_of_the_skills_is_one_of_the_library() -> None:
