@@ -26,7 +26,7 @@ _MOST = 1e-3
 _PROGRAM = """
 import json, sys, time
 from skillshelf import BaseSkill, Shelf, tool
-from skillshelf.attachable import attach_skill
+from skillshelf.shelf.attachable import attach_skill
 
 
 class Plain(BaseSkill):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skillshelf.descriptor import Diagnostic
+from skillshelf.skills import Diagnostic
 from skillshelf_evals import list_cases
 from skillshelf_evals.formats import find_case_files
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import mcp_start
 from benchmarks.report import HEADINGS, Row, aligned
-from skillshelf.discovery import LOAD_TOOL
+from skillshelf.shelf import LOAD_TOOL
 
 CLIENTS, REFERENCES, BYTES, SESSIONS = 100, 20, 8192, 1000
 _CALLS = 200

@@ -16,9 +16,9 @@ from pathlib import Path
 from benchmarks.search.collections import OWN_DATA, Collection, load
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Feed, Listing, parse
-from skillshelf.routing import Route
-from skillshelf.tokens import DEFAULT_BUDGET, estimate
-from skillshelf.turn import Turn
+from skillshelf.shelf import Turn
+from skillshelf.shelf.routing import Route
+from skillshelf.text.tokens import DEFAULT_BUDGET, estimate
 
 PUBLIC_DATA = Path(__file__).parents[2].parent / "shared" / "retrieval"
 REPLIES = (

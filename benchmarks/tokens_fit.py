@@ -1,4 +1,4 @@
-"""Fit the prices of `skillshelf.tokens.estimate` to the exact counts and measure how far off it is.
+"""Fit the prices of `skillshelf.text.tokens.estimate` to the exact counts and measure how far off it is.
 
     python benchmarks/tokens_fit.py FOLDER
 
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import yaml
 
-from skillshelf.tokens import PRICES, RUN, UNIT, count, estimate
+from skillshelf.text.tokens import PRICES, RUN, UNIT, count, estimate
 
 FOLDS = 10
 

@@ -18,7 +18,7 @@ from rich.panel import Panel
 
 from skillshelf import DirectorySource, PackageSource, Shelf, SkillDiscoverySkill, SkillError
 from skillshelf.lint import check_path
-from skillshelf.rendering import truncate_cells
+from skillshelf.text.rendering import truncate_cells
 
 HERE = Path(__file__).parent
 # Colours in a terminal, plain text in a pipe.

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic_ai.messages import UserPromptPart
 
-from skillshelf.workspace import Workspace
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.sources.workspace import Workspace
 from skillshelf_agent import AgentCore, Answer, Approval, Policy, Sessions
 from skillshelf_agent.events import BaseEvent, Event
 from skillshelf_agent.testing import ScriptedModel

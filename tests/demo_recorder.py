@@ -21,7 +21,7 @@ from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
 import skillshelf
-from skillshelf.demo import Frame
+from skillshelf.cli._recording import Frame
 from skillshelf_agent import AgentCore, ChosenModel, Settings
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._footer import Footer

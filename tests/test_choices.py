@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from chats import chat, script
 from skillshelf import BaseSkill, MemorySource, Shelf, SkillNotFoundError, tool
-from skillshelf.choices import CHOICES, choices_file, load_choices, save_choice
-from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import SettingsError
 from skillshelf.explain import explain_unavailable
 from skillshelf.listing import Entry, Shortened, parse
+from skillshelf.settings import CHOICES, choices_file, load_choices, save_choice
+from skillshelf.shelf import SkillDiscoverySkill
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.sources import ObjectSource
-from skillshelf.workspace_skills import WorkspaceSkills
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]

@@ -10,7 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import skillshelf
-from skillshelf.tokens import estimate
+from skillshelf.text.tokens import estimate
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from demo_recorder import record_demo
-from skillshelf.demo import Frame, read_recording
+from skillshelf.cli._recording import Frame, read_recording
 from terminals import start_on_terminal
 
 Run = Callable[..., tuple[int, str, str]]

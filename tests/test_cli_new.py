@@ -16,8 +16,8 @@ from importable import importable
 from killed import die_at
 from skillshelf import PackageSource, Shelf
 from skillshelf.lint import check_code_skills, check_path
+from skillshelf.skillmd.templates import find_template_sentences
 from skillshelf.sources import EntryPointSource, ObjectSource
-from skillshelf.templates import find_template_sentences
 from skillshelf.testing import check_package
 from skillshelf_evals import find_cases
 

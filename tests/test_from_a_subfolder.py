@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agent_kit import User, agent, of, requests, say
+from skillshelf.sources.workspace import Workspace, find_workspace
 from skillshelf.trust import Trust
-from skillshelf.workspace import Workspace, find_workspace
 from skillshelf_agent import AgentCore
 from skillshelf_agent.events import ToolReturned
 from skillshelf_agent.sessions import Sessions

@@ -9,7 +9,8 @@ import pytest
 
 from faces import FACES
 from skillshelf import Audio, BaseSkill, Image, Shelf, tool
-from skillshelf.results import MAX_MEDIA
+from skillshelf.adapters.openai import dispatch
+from skillshelf.skills.results import MAX_MEDIA
 from skillshelf.sources import ObjectSource
 from skillshelf.testing.conformance import Call, Reply
 
@@ -183,8 +184,8 @@ def test_claude_code_gets_image_blocks(shelf: Shelf) -> None:
 
 def test_dispatch_returns_only_text(shelf: Shelf) -> None:
     """The text names the media and says that they cannot be shown."""
-    assert shelf.dispatch("draw", {}) == "[image/png, 1 kB: it cannot be shown here]"
-    assert shelf.dispatch("explain", {}).split("\n\n")[:2] == ["Sales rise.", shelf.dispatch("draw", {})]
+    assert dispatch(shelf, "draw", {}) == "[image/png, 1 kB: it cannot be shown here]"
+    assert dispatch(shelf, "explain", {}).split("\n\n")[:2] == ["Sales rise.", dispatch(shelf, "draw", {})]
 
 
 async def ask(face: str, shelf: Shelf, *names: str) -> Reply:
@@ -223,7 +224,7 @@ def test_the_agent_sends_an_image_to_the_model_and_saves_it(tmp_path: Path) -> N
     """The user sees its name, and a resumed conversation has its bytes."""
     from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
-    from skillshelf.workspace_skills import WorkspaceSkills
+    from skillshelf.shelf.workspace_skills import WorkspaceSkills
     from skillshelf_agent import AgentCore, Sessions
     from skillshelf_agent.events import ToolReturned
     from skillshelf_agent.testing import ScriptedModel, call

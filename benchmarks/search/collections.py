@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.search import SkillSearch
+from skillshelf.skills import Candidate, Catalog, Found, Place, SkillDescriptor
 
 OWN_DATA = Path(__file__).with_name("data")
 _KEPT_BY_FORKS = 0.75

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from benchmarks.search.baselines import PlainBM25
 from benchmarks.search.collections import Collection, Query
 from benchmarks.search.measures import DEPTH, Answer, Rank, Ranking, judge
-from skillshelf.catalog import Catalog
 from skillshelf.search import SkillSearch
+from skillshelf.skills import Catalog
 
 SIZES = (20, 200, 2_000)
 _MAX_SAMPLES = 20

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from faces.pydantic_ai import last_message
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.testing.conformance import Call, Reply, Result
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, Answer, Approval
 from skillshelf_agent.events import Finished, ToolReturned
 from skillshelf_agent.testing import ScriptedCall as Step

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from faults.harness import Armed, Scenario
 from skillshelf import Catalog, DirectorySource, Shelf, SkillError
-from skillshelf.choices import load_choices, save_choice
 from skillshelf.cli import main
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, remove_stale_scratch, replace_below
-from skillshelf.templates import fill_project
+from skillshelf.settings import load_choices, save_choice
+from skillshelf.skillmd.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource
 
 if TYPE_CHECKING:

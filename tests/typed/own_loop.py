@@ -7,6 +7,7 @@ from openai import OpenAI
 from openai.types.responses import ResponseInputParam
 
 from skillshelf import Shelf, Tool
+from skillshelf.adapters.openai import dispatch, dispatch_async, openai_tools
 
 
 def ask_user(tool: Tool, arguments: Mapping[str, Any]) -> bool:
@@ -25,7 +26,7 @@ def chat(client: OpenAI, shelf: Shelf, message: str) -> str:
         ]
         while True:
             completion = client.chat.completions.create(
-                model="gpt-5", messages=messages, tools=shelf.openai_tools("chat")
+                model="gpt-5", messages=messages, tools=openai_tools(shelf, "chat")
             )
             reply = completion.choices[0].message
             if not reply.tool_calls:
@@ -33,7 +34,7 @@ def chat(client: OpenAI, shelf: Shelf, message: str) -> str:
             messages.append(reply.to_dict())
             for call in reply.tool_calls:
                 if call.type == "function":
-                    text = shelf.dispatch(call.function.name, call.function.arguments, approve=ask_user)
+                    text = dispatch(shelf, call.function.name, call.function.arguments, approve=ask_user)
                     messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
 
@@ -42,15 +43,15 @@ def respond(client: OpenAI, shelf: Shelf, message: str) -> str:
         items: ResponseInputParam = [{"role": "user", "content": message}]
         while True:
             response = client.responses.create(
-                model="gpt-5", instructions=shelf.listing().text, input=items, tools=shelf.openai_tools("responses")
+                model="gpt-5", instructions=shelf.listing().text, input=items, tools=openai_tools(shelf, "responses")
             )
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 return response.output_text
             for call in calls:
-                text = shelf.dispatch(call.name, call.arguments)
+                text = dispatch(shelf, call.name, call.arguments)
                 items.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
 
 
 async def call_without_blocking(shelf: Shelf) -> None:
-    assert_type(await shelf.dispatch_async("list_skills", {}, approve=ask_user_later), str)
+    assert_type(await dispatch_async(shelf, "list_skills", {}, approve=ask_user_later), str)

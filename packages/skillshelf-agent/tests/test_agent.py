@@ -15,8 +15,8 @@ from agent_kit import User, agent, of, prompts, requests, say
 from crowd import BUDGET, ask_about, entry_of, write_skills
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.sandbox import find_sandbox
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.slash import SKILL_PREFIX, CommandCall, Commands, skill_commands
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, Policy
 from skillshelf_agent.events import (
     Event,

@@ -11,7 +11,7 @@ from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from agent_kit import User, agent, of, requests, say
 from skillshelf import BaseSkill, SkillError, tool
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, Answer, Approval, Policy
 from skillshelf_agent.events import Finished, SkillsReloaded, ToolReturned
 from skillshelf_agent.testing import ScriptedModel, call

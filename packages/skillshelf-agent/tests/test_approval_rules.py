@@ -11,7 +11,7 @@ import skillshelf
 from agent_kit import User, agent, of, requests, say
 from repository import TESTS
 from skillshelf.errors import SettingsError
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, Policy
 from skillshelf_agent.events import ToolReturned
 from skillshelf_agent.rules import Decision, Rule, RuleBook, RuledCall, find_ruling, offer_rule

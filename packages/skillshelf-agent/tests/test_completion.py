@@ -25,10 +25,10 @@ from prompt_toolkit.utils import get_cwidth
 from rich.cells import cell_len
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.rendering import truncate_cells
 from skillshelf.slash import Command, Commands, NameIndex, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
-from skillshelf.tokens import estimate
+from skillshelf.text.rendering import truncate_cells
+from skillshelf.text.tokens import estimate
 from skillshelf_agent.terminal._commands import list_models
 from skillshelf_agent.terminal._keys import make_bindings
 from skillshelf_agent.terminal._prompt import (

@@ -30,9 +30,9 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.test import TestModel
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SessionError
 from skillshelf.files import system
+from skillshelf.skills import SkillDescriptor
 from skillshelf.slash import apply_message
 from skillshelf_agent.sessions import LoadedText, Session, Sessions, loaded_skills
 

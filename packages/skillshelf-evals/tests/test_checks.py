@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from skillshelf.errors import EvalError
 from skillshelf.listing import Entry
 from skillshelf.listing._markup import render
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 from skillshelf_agent.events import (
     ReferenceDenied,
     ReferenceLoaded,

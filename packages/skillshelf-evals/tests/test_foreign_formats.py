@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.eval_files import load_files
-from skillshelf.descriptor import Diagnostic
+from skillshelf.skills import Diagnostic
 from skillshelf_evals import Case, find_cases
 from skillshelf_evals._case import digest_text
 from skillshelf_evals.formats._json_values import EntryValues

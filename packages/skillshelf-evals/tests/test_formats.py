@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
+from skillshelf.skills import Diagnostic
 from skillshelf_agent.testing import Fail, ScriptedCall
 from skillshelf_evals import Case, Edit, Message, check, find_cases, list_cases, run_trial
 from skillshelf_evals._case import digest_text

@@ -7,7 +7,7 @@ import pytest
 
 from run_kit import TEXTS, case, result, run_of, sample, scripted_case
 from skillshelf.cli._diagnostics import github_annotation
-from skillshelf.descriptor import Diagnostic
+from skillshelf.skills import Diagnostic
 from skillshelf_evals import Check, Run, Verdict, check
 from skillshelf_evals.report import Gates, annotate, judge_run, summarize
 from skillshelf_evals.report._annotations import SkillLines

@@ -15,8 +15,8 @@ from inline_snapshot import snapshot
 from rich.console import Console
 
 from run_kit import TEXTS, case, hostile, outcome, result, run_of, sample, scripted_case
-from skillshelf.rendering import Cleaned
-from skillshelf.tables import Table
+from skillshelf.text.rendering import Cleaned
+from skillshelf.text.tables import Table
 from skillshelf_agent.events import Failed, Usage
 from skillshelf_evals import CaseInfo, CheckResult, Run, Verdict, check
 from skillshelf_evals._coverage import SkillContent

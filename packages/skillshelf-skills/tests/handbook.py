@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from skillshelf.skill import Permission
+from skillshelf.skills import Permission
 from skillshelf_skills.agentic_rag import DocumentFolder, GraphFile, Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

@@ -14,10 +14,10 @@ import pytest
 
 from calling import call
 from handbook import ALL, HOLIDAYS, write_handbook
-from skillshelf.attachable import attach_skill
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.sandbox import Worker, WorkerError
-from skillshelf.tokens import estimate
+from skillshelf.shelf.attachable import attach_skill
+from skillshelf.text.tokens import estimate
 from skillshelf_skills.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

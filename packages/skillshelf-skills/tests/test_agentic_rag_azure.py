@@ -11,8 +11,8 @@ import pytest
 from calling import call
 from handbook import ALL
 from sites import Site, send
-from skillshelf.attachable import attach_skill
 from skillshelf.errors import SkillError
+from skillshelf.shelf.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

@@ -8,9 +8,9 @@ import pytest
 
 from calling import call
 from handbook import ALL
-from skillshelf.attachable import attach_skill
 from skillshelf.errors import SkillError
 from skillshelf.search import embed_texts
+from skillshelf.shelf.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

@@ -16,9 +16,9 @@ from chats import chat, script, tool
 from repository import REPO
 from shop_database import write_shop
 from skillshelf import Shelf
-from skillshelf.attachable import AttachableSkill, SystemProgram, attach_skill
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.skill import BaseSkill
+from skillshelf.shelf.attachable import AttachableSkill, SystemProgram, attach_skill
+from skillshelf.skills import BaseSkill
 from skillshelf.testing import check_package
 from skillshelf_skills import ATTACHABLE
 from skillshelf_skills.database.skill import DatabaseSkill
@@ -242,7 +242,7 @@ def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
 LIST_ATTACHED = """
 import sys
 from skillshelf import Shelf
-from skillshelf.attachable import attach_skill
+from skillshelf.shelf.attachable import attach_skill
 from skillshelf_skills import ATTACHABLE
 
 Shelf.open(".").listing()

@@ -9,8 +9,8 @@ import pytest
 
 from calling import call
 from sites import Site, send
-from skillshelf.attachable import attach_skill
 from skillshelf.errors import AddressRefusedError, SettingsError
+from skillshelf.shelf.attachable import attach_skill
 from skillshelf_skills.browser import BrowserError
 from skillshelf_skills.browser.skill import BrowserSkill
 from skillshelf_skills.net import NetworkRules

@@ -26,8 +26,8 @@ from pdf_files import (
     write_table,
 )
 from skillshelf import Image
-from skillshelf.attachable import attach_skill
 from skillshelf.errors import SettingsError, SkillError
+from skillshelf.shelf.attachable import attach_skill
 from skillshelf_skills.pdf_extraction import ReadLimits
 from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 

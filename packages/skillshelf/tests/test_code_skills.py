@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import InvalidSkillError, PolicyError, ToolArgumentError
-from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.skills import BaseSkill, SkillDescriptor, Tool, tool
 
 
 def new_skill(class_name: str, **attributes: Any) -> type[BaseSkill]:

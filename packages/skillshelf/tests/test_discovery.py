@@ -21,8 +21,8 @@ from skillshelf import (
     ToolArgumentError,
     Turn,
 )
-from skillshelf.pages import PAGE_BYTES
-from skillshelf.turn import MAX_CACHED_BYTES
+from skillshelf.shelf import MAX_CACHED_BYTES
+from skillshelf.shelf.pages import PAGE_BYTES
 
 Write = Callable[..., Path]
 

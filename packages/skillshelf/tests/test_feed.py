@@ -7,7 +7,7 @@ from crowd import BUDGET, ask_about, entry_of, write_skills
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Entry, Feed, Listing
 from skillshelf.listing._markup import render
-from skillshelf.turn import Turn
+from skillshelf.shelf import Turn
 
 LONG = 5_000
 

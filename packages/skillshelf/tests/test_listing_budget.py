@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.listing import Listing, Shortened, parse
 from skillshelf.sources import ObjectSource
-from skillshelf.tokens import count, estimate
+from skillshelf.text.tokens import count, estimate
 
 
 def count_words(text: str) -> int:

@@ -20,7 +20,7 @@ from skillshelf.mcp import SkillsServer, make_server
 from skillshelf.mcp._limits import MAX_WHOLE_FILE
 from skillshelf.mcp._prompts import join_arguments
 from skillshelf.mcp._skill_files import paginate_files
-from skillshelf.pages import PAGE_BYTES
+from skillshelf.shelf.pages import PAGE_BYTES
 from skillshelf.slash import read_message
 from skillshelf.slash._skills import split_words
 from skillshelf.sources import ObjectSource

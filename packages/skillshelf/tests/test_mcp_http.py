@@ -30,8 +30,8 @@ from skillshelf.errors import SettingsError
 from skillshelf.mcp import http_app, listen, make_server, serve_http
 from skillshelf.mcp._http import parse_origin
 from skillshelf.mcp._notices import WatchedResources
+from skillshelf.shelf import Turn
 from skillshelf.sources import DirectorySource, ObjectSource
-from skillshelf.turn import Turn
 
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -18,7 +18,7 @@ from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from skillshelf import MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
 from skillshelf.mcp._limits import MAX_RECENT_CHARACTERS
-from skillshelf.pages import PAGE_BYTES
+from skillshelf.shelf.pages import PAGE_BYTES
 from skillshelf.sources import DirectorySource
 
 

@@ -15,11 +15,11 @@ from mcp import Client, MCPError, types
 from mcp.server.subscriptions import ResourceUpdated
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.descriptor import Found
 from skillshelf.mcp import SkillsServer
 from skillshelf.mcp._limits import NoticeLimits
 from skillshelf.mcp._notices import Notifier, WatchedResources
 from skillshelf.mcp._refresher import ShelfRefresher
+from skillshelf.skills import Found
 from skillshelf.sources import DirectorySource
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\n---\n\nSee forms.md.\n"

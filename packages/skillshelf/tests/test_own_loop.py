@@ -1,4 +1,4 @@
-"""A program's own agent loop: `shelf.openai_tools` returns the definitions, `shelf.dispatch` runs the calls."""
+"""A program's own agent loop: `openai_tools` returns the definitions, `dispatch` runs the calls."""
 
 import asyncio
 import json
@@ -13,8 +13,9 @@ from openai import OpenAI
 
 from openai_api import OpenAIApi
 from skillshelf import BaseSkill, MemorySource, PolicyError, Shelf, Tool, tool
+from skillshelf.adapters.openai import dispatch, dispatch_async, openai_tools
+from skillshelf.shelf import current_turn
 from skillshelf.sources import ObjectSource
-from skillshelf.turn import current_turn
 
 GREETING = "---\nname: greeting\ndescription: Greet people by name.\n---\n\nSay hello.\n"
 
@@ -82,7 +83,7 @@ def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf)
         client = OpenAI(base_url=url, api_key="none")
         while True:
             completion = client.chat.completions.create(
-                model="tiny", messages=messages, tools=shelf.openai_tools("chat")
+                model="tiny", messages=messages, tools=openai_tools(shelf, "chat")
             )
             reply = completion.choices[0].message
             messages.append(reply.to_dict())
@@ -90,7 +91,7 @@ def test_a_chat_completions_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf)
                 break
             for call in reply.tool_calls:
                 assert call.type == "function"
-                text = shelf.dispatch(call.function.name, call.function.arguments)
+                text = dispatch(shelf, call.function.name, call.function.arguments)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
     results = [message["content"] for message in api.requests[-1]["messages"] if message["role"] == "tool"]
@@ -119,13 +120,13 @@ def test_a_responses_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> Non
     with api.serve() as url, shelf.turn():
         client = OpenAI(base_url=url, api_key="none")
         while True:
-            response = client.responses.create(model="tiny", input=items, tools=shelf.openai_tools("responses"))
+            response = client.responses.create(model="tiny", input=items, tools=openai_tools(shelf, "responses"))
             items += [item.to_dict() for item in response.output]
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 break
             for call in calls:
-                text = shelf.dispatch(call.name, call.arguments)
+                text = dispatch(shelf, call.name, call.arguments)
                 items.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
 
     results = [item["output"] for item in api.requests[-1]["input"] if item.get("type") == "function_call_output"]
@@ -139,7 +140,7 @@ def test_a_responses_loop_loads_a_skill_and_calls_its_tools(shelf: Shelf) -> Non
 def test_another_form_is_refused(shelf: Shelf) -> None:
     """The message names the two valid forms."""
     with pytest.raises(ValueError, match=r"Unknown form 'assistants'. Choose 'chat' or 'responses'"):
-        shelf.openai_tools("assistants")  # type: ignore[arg-type]
+        openai_tools(shelf, "assistants")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -159,13 +160,13 @@ def test_another_form_is_refused(shelf: Shelf) -> None:
 )
 def test_a_models_mistake_comes_back_as_text(shelf: Shelf, name: str, arguments: Any, expected: str) -> None:
     """Whatever the model wrote, nothing is raised, and the text says what would be right."""
-    assert expected in shelf.dispatch(name, arguments)
-    assert expected in asyncio.run(shelf.dispatch_async(name, arguments))
+    assert expected in dispatch(shelf, name, arguments)
+    assert expected in asyncio.run(dispatch_async(shelf, name, arguments))
 
 
 def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: Orders) -> None:
     """The model is informed that the program does not ask the user."""
-    text = shelf.dispatch("cancel", {"number": "A-17"})
+    text = dispatch(shelf, "cancel", {"number": "A-17"})
     assert "runs only after the user has approved the call, and this program does not ask" in text
     assert orders.cancelled == []
 
@@ -173,7 +174,7 @@ def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: 
 @pytest.mark.parametrize("answer", [False, None, "no"])
 def test_a_tool_that_asks_does_not_run_unless_the_answer_is_true(shelf: Shelf, orders: Orders, answer: Any) -> None:
     """A text such as "no" is true to Python, and not a yes."""
-    text = shelf.dispatch("cancel", {"number": "A-17"}, approve=lambda tool, arguments: answer)
+    text = dispatch(shelf, "cancel", {"number": "A-17"}, approve=lambda tool, arguments: answer)
     assert text == "The user denied this call to 'cancel'. Don't retry; ask how to proceed."
     assert orders.cancelled == []
 
@@ -186,30 +187,30 @@ def test_the_user_is_asked_about_the_arguments_that_run(shelf: Shelf, orders: Or
         questions.append((tool.name, arguments))
         return True
 
-    shelf.dispatch("find_order", '{"number": "A-17"}', approve=approve)
-    assert shelf.dispatch("cancel", '{"number": "A-17"}', approve=approve) == "cancelled A-17"
+    dispatch(shelf, "find_order", '{"number": "A-17"}', approve=approve)
+    assert dispatch(shelf, "cancel", '{"number": "A-17"}', approve=approve) == "cancelled A-17"
     assert (questions, orders.cancelled) == ([("cancel", {"number": "A-17"})], ["A-17"])
 
 
 def test_a_blocked_tool_stays_blocked_after_a_yes(shelf: Shelf) -> None:
     """Only the host's policy can allow it."""
     blocked = Shelf([ObjectSource([Orders().with_policy({"cancel": "blocked"})])])
-    assert "is blocked by the policy" in blocked.dispatch("cancel", {"number": "A-17"}, approve=yes)
+    assert "is blocked by the policy" in dispatch(blocked, "cancel", {"number": "A-17"}, approve=yes)
 
 
 def test_calls_inside_a_turn_share_it(shelf: Shelf, orders: Orders) -> None:
     """The second load reads no file, and a code skill's tool finds the same turn."""
     with shelf.turn() as turn:
-        shelf.dispatch("load_skill_instructions", {"skill_name": "greeting"})
-        shelf.dispatch("load_skill_instructions", {"skill_name": "greeting"})
-        shelf.dispatch("find_order", {"number": "A-17"})
+        dispatch(shelf, "load_skill_instructions", {"skill_name": "greeting"})
+        dispatch(shelf, "load_skill_instructions", {"skill_name": "greeting"})
+        dispatch(shelf, "find_order", {"number": "A-17"})
     assert (turn.hits, orders.turns) == (1, [turn])
 
 
 def test_a_call_outside_a_turn_has_one_of_its_own(shelf: Shelf, orders: Orders) -> None:
     """That turn ends with the call."""
-    shelf.dispatch("find_order", {"number": "A-17"})
-    shelf.dispatch("find_order", {"number": "A-17"})
+    dispatch(shelf, "find_order", {"number": "A-17"})
+    dispatch(shelf, "find_order", {"number": "A-17"})
     assert current_turn.get() is None
     assert None not in orders.turns
     assert orders.turns[0] is not orders.turns[1]
@@ -219,9 +220,9 @@ def test_plain_code_can_call_an_async_tool(shelf: Shelf) -> None:
     """This also works while an event loop is running, as in a notebook."""
 
     async def inside_a_loop() -> str:
-        return shelf.dispatch("track", {"number": "A-17"})
+        return dispatch(shelf, "track", {"number": "A-17"})
 
-    assert shelf.dispatch("track", {"number": "A-17"}) == "A-17 is in Oslo"
+    assert dispatch(shelf, "track", {"number": "A-17"}) == "A-17 is in Oslo"
     assert asyncio.run(inside_a_loop()) == "A-17 is in Oslo"
 
 
@@ -235,10 +236,10 @@ def test_async_code_can_ask_the_user_asynchronously(shelf: Shelf, orders: Orders
     async def main() -> list[str]:
         with shelf.turn():
             return [
-                await shelf.dispatch_async("track", '{"number": "A-17"}'),
-                await shelf.dispatch_async("cancel", {"number": "A-17"}, approve=approve),
-                await shelf.dispatch_async("cancel", {"number": "A-18"}, approve=approve),
-                await shelf.dispatch_async("find_order", {"number": "A-17"}),
+                await dispatch_async(shelf, "track", '{"number": "A-17"}'),
+                await dispatch_async(shelf, "cancel", {"number": "A-17"}, approve=approve),
+                await dispatch_async(shelf, "cancel", {"number": "A-18"}, approve=approve),
+                await dispatch_async(shelf, "find_order", {"number": "A-17"}),
             ]
 
     tracked, cancelled, refused, found = asyncio.run(main())
@@ -262,4 +263,4 @@ def test_a_raw_skill_without_a_policy_is_the_programs_mistake() -> None:
             return command
 
     with pytest.raises(PolicyError, match="needs a permission"):
-        Shelf([ObjectSource([Shell()])]).dispatch("list_skills", {})
+        dispatch(Shelf([ObjectSource([Shell()])]), "list_skills", {})

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from importable import PACKAGES, importable
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import (
     InvalidSkillError,
     PolicyError,
@@ -19,7 +18,7 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.shelf import Shelf
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, Diagnostic, SkillDescriptor, tool
 from skillshelf.sources import EntryPointSource, Found, ObjectSource, PackageSource, Page
 from skillshelf.sources._package import ClassSource
 
@@ -59,7 +58,7 @@ def make_package(root: Path, files: dict[str, str], packages: tuple[str, ...] = 
 
 def skill_text(name: str, references: tuple[str, ...] = ()) -> str:
     return f"""
-        from skillshelf.skill import BaseSkill
+        from skillshelf.skills import BaseSkill
         class MadeSkill(BaseSkill):
             name = {name!r}
             description = "Made for a test."

@@ -20,6 +20,7 @@ from skillshelf import (
     SourceError,
     tool,
 )
+from skillshelf.adapters.openai import dispatch
 from skillshelf.sources import ObjectSource
 
 
@@ -93,7 +94,7 @@ def test_a_skill_whose_constructor_needs_nothing_has_its_tools() -> None:
     """The model can call them, and nothing had to be passed."""
     shelf = Shelf([PackageSource("shop_skills")])
     assert tool_names(shelf) == ["greet"]
-    assert shelf.dispatch("greet", {"name": "Ada"}) == "Good morning, Ada."
+    assert dispatch(shelf, "greet", {"name": "Ada"}) == "Good morning, Ada."
 
 
 def test_a_raw_skill_whose_class_has_a_policy_has_its_tools(tmp_path: Path) -> None:
@@ -164,7 +165,7 @@ def test_passing_an_instance_settles_it() -> None:
 
     shelf = Shelf([ObjectSource([OrdersSkill({"7": "a kettle"})]), PackageSource("shop_skills")])
     assert "shop_skills.orders.skill:OrdersSkill" not in notes_of(shelf, "tools-missing")
-    assert shelf.dispatch("find_order", {"number": "7"}) == "a kettle"
+    assert dispatch(shelf, "find_order", {"number": "7"}) == "a kettle"
     assert shelf.turn().load("orders").text == "Call `find_order` with the order's number."
 
 
@@ -190,7 +191,7 @@ def test_the_first_of_two_tools_of_one_name_wins_and_the_other_is_reported() -> 
     """Between sources this is nobody's mistake in the program, so nothing is raised."""
     shelf = Shelf([ObjectSource([RivalSkill()]), PackageSource("shop_skills")])
     assert tool_names(shelf) == ["greet", "wave"]
-    assert shelf.dispatch("greet", {}) == "Hi."
+    assert dispatch(shelf, "greet", {}) == "Hi."
     assert notes_of(shelf, "tool-taken") == {
         "shop_skills.greeting.skill:GreetingSkill": (
             "the model does not have its tool 'greet': the skill 'rival' has a tool of that name",
@@ -230,7 +231,7 @@ def test_a_code_skill_can_be_attached_to_an_open_shelf(tmp_path: Path) -> None:
     assert shelf.catalog["till"].source == "app"
     assert "count_money" in tool_names(shelf)
     assert "Call `count_money`." in shelf.listing("full").text
-    assert shelf.dispatch("count_money", {}) == "twelve"
+    assert dispatch(shelf, "count_money", {}) == "twelve"
 
 
 def test_one_package_may_be_given_as_text(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mcp_kit import PDF, make_shelf, talk
 from skillshelf import Turn
 from skillshelf.errors import ReferenceUnreadableError
 from skillshelf.files import Page
-from skillshelf.pages import PAGE_BYTES, decode_page
+from skillshelf.shelf.pages import PAGE_BYTES, decode_page
 
 
 def test_a_turn_and_the_server_begin_their_pages_at_the_same_offsets() -> None:

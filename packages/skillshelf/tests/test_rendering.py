@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.segment import Segment
 
-from skillshelf.rendering import Cleaned, markdown
+from skillshelf.text.rendering import Cleaned, markdown
 
 EVERYTHING = """\
 # One

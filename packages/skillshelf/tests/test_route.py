@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.listing import Listing
-from skillshelf.routing import MAX_KEPT, MAX_LOADED, MAX_MATCHES, ROTATING, Route
+from skillshelf.shelf.routing import MAX_KEPT, MAX_LOADED, MAX_MATCHES, ROTATING, Route
 
 SUBJECTS = ("invoice", "migration", "haiku", "kubernetes", "spreadsheet", "podcast", "passport", "garden")
 TASKS = ("review", "draft", "translate", "archive", "compare", "publish")

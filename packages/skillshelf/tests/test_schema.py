@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Optional
 import pytest
 
 from skillshelf.errors import InvalidSkillError, ToolArgumentError
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 
 if TYPE_CHECKING:
     from decimal import Decimal

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.catalog import Candidate
 from skillshelf.search import Match, SkillSearch, show_score, spell_words
+from skillshelf.skills import Candidate
 
 SKILLS = {
     "pdf-forms": "Fill in PDF forms and flatten them.",

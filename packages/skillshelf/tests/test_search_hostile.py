@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from skillshelf import MemorySource, Shelf
-from skillshelf.catalog import Candidate
 from skillshelf.search import Match, SkillSearch, is_similarity_installed, split_words
 from skillshelf.search._query import read_query
+from skillshelf.skills import Candidate
 
 SKILLS = {
     "pdf-forms": "Fill in PDF forms and flatten them.",

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, MemorySource, Shelf
-from skillshelf.catalog import Candidate
 from skillshelf.search import Match, SkillSearch
 from skillshelf.search._database import SkillDatabase, StoredEntry
+from skillshelf.skills import Candidate
 
 COUNT = 120
 

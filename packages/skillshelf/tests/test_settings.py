@@ -7,7 +7,7 @@ import pytest
 
 from skillshelf.errors import SettingsError
 from skillshelf.settings import NAMES, Settings, load_settings
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.text.tokens import DEFAULT_BUDGET
 from threats.conftest import ordinary_user  # noqa: F401 a fixture
 
 

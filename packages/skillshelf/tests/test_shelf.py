@@ -21,6 +21,7 @@ from skillshelf import (
     SourceError,
     tool,
 )
+from skillshelf.adapters.openai import dispatch, openai_tools
 
 Write = Callable[..., Path]
 
@@ -340,11 +341,11 @@ def test_a_blocked_tool_is_not_offered_and_the_instructions_say_so() -> None:
     assert [one.name for one in shelf.tools()] == ["run"]
     assert [one.name for one in shelf.blocked_tools()] == ["wipe"]
     assert shelf.permissions_of("runner") == {"run": "ask", "wipe": "blocked"}
-    names = [definition["function"]["name"] for definition in shelf.openai_tools("chat")]
+    names = [definition["function"]["name"] for definition in openai_tools(shelf, "chat")]
     assert "run" in names
     assert "wipe" not in names
     assert shelf.instructions("runner").startswith("Note: these tools are not available here: `wipe`.")
-    assert "is blocked by the policy of its skill" in shelf.dispatch("wipe", {})
+    assert "is blocked by the policy of its skill" in dispatch(shelf, "wipe", {})
 
 
 def test_a_skill_without_blocked_tools_has_no_note() -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from skillshelf.errors import MissingExtraError
-from skillshelf.tokens import count, estimate
+from skillshelf.text.tokens import count, estimate
 
 needs_rs_bpe = pytest.mark.skipif(importlib.util.find_spec("rs_bpe") is None, reason="rs-bpe is not installed")
 

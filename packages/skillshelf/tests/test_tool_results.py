@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 import pytest
 
 from skillshelf import Audio, Image, ToolResultError
-from skillshelf.results import (
+from skillshelf.skills.results import (
     MAX_MEDIA,
     data_of,
     data_url,
@@ -18,7 +18,7 @@ from skillshelf.results import (
     structure_of,
     text_of,
 )
-from skillshelf.schema import Mismatch
+from skillshelf.skills.schema import Mismatch
 
 IMAGE = Image(b"png")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf import Delta, DirectorySource, Shelf
-from skillshelf.watch import Watch
+from skillshelf.shelf.watch import Watch
 
 pytest.importorskip("watchfiles")
 Write = Callable[..., Path]

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillshelf import Catalog, DirectorySource, Shelf, SkillDescriptor, SourceError
-from skillshelf.catalog import Place
-from skillshelf.descriptor import Found
-from skillshelf.workspace import find_workspace
+from skillshelf.skills import Found, Place
+from skillshelf.sources.workspace import find_workspace
 
 Write = Callable[..., Path]
 ANOTHER_USER = 12345

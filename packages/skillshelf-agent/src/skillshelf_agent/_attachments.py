@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 from skillshelf.errors import FileAccessError
 from skillshelf.files import is_at_or_inside
 from skillshelf.text import clean, count_noun, text_for_model, truncate_middle
-from skillshelf.tokens import Counter, estimate
+from skillshelf.text.tokens import Counter, estimate
 from skillshelf_agent.filetools import FileAccess, Media, list_directory, read_page, show_path
 from skillshelf_agent.sessions import mark_attachment
 

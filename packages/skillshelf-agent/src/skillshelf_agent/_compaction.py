@@ -21,9 +21,9 @@ from pydantic_ai.models import Model
 from pydantic_ai.usage import RequestUsage, RunUsage
 from pydantic_ai_harness.compaction import SummarizingCompaction, compact_now
 
-from skillshelf.discovery import LOAD_TOOL
+from skillshelf.shelf import LOAD_TOOL
 from skillshelf.text import clean_line, count_noun, truncate_middle
-from skillshelf.tokens import Counter, estimate
+from skillshelf.text.tokens import Counter, estimate
 from skillshelf_agent._conversation import Conversation
 from skillshelf_agent._explain import explain_error
 from skillshelf_agent._models import ChosenModel, usage_of

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.descriptor import Choice, Delta
 from skillshelf.errors import CheckpointError, SessionError, SkillError
 from skillshelf.explain import RequestExplanation, explain_request
 from skillshelf.sandbox import GitGuard, Sandbox, find_sandbox
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.skills import Choice, Delta
 from skillshelf.slash import SKILL_PREFIX, Invocation, parse_invocation
-from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.workspace import Workspace
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf.sources.workspace import Workspace
+from skillshelf.text.tokens import DEFAULT_BUDGET
 from skillshelf_agent._attachments import Attachment, AttachmentFinder, FoundAttachments
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._compaction import Compacted, shorten

@@ -15,7 +15,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, Te
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.usage import UsageLimits
 
-from skillshelf.descriptor import Delta, SkillDescriptor
 from skillshelf.errors import (
     MissingExtraError,
     ModelUnavailableError,
@@ -27,9 +26,10 @@ from skillshelf.errors import (
     error_code,
 )
 from skillshelf.explain import explain_unavailable
+from skillshelf.shelf import Requester, Turn, current_turn, use_turn
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.skills import Delta, SkillDescriptor
 from skillshelf.slash import Invocation, apply_message
-from skillshelf.turn import Requester, Turn, current_turn, use_turn
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent._attachments import Attachment, leave_out_images, list_content
 from skillshelf_agent._compaction import describe_compaction, shorten
 from skillshelf_agent._conversation import Conversation

@@ -15,7 +15,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition, ToolDenied
 
-from skillshelf.discovery import LOAD_TOOL, is_for_user_only
+from skillshelf.adapters.threads import in_thread
 from skillshelf.errors import (
     FileAccessError,
     PolicyError,
@@ -29,10 +29,10 @@ from skillshelf.errors import (
 )
 from skillshelf.files import FileChanged
 from skillshelf.sandbox import Sandbox
-from skillshelf.threads import in_thread
-from skillshelf.tools import describe_denial
+from skillshelf.shelf import LOAD_TOOL, is_for_user_only
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.skills import describe_denial
 from skillshelf.trust import UnreviewedFile
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._exchange import Exchange
 from skillshelf_agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal

@@ -14,13 +14,12 @@ from pydantic_ai.toolsets import FunctionToolset
 from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
 
 from skillshelf.adapters.pydantic_ai import Skills
-from skillshelf.discovery import find_for_model
 from skillshelf.errors import SkillError
 from skillshelf.files import cache_home, config_home, state_home
 from skillshelf.settings import settings_file
-from skillshelf.shelf import Shelf
+from skillshelf.shelf import Shelf, find_for_model
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.text import quote_for_model
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._exchange import Exchange, Loop, ModelCalls
 from skillshelf_agent._explain import explain_error

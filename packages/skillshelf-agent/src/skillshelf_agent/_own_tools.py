@@ -10,9 +10,8 @@ from pydantic_ai import RunContext
 from pydantic_ai.tools import Tool, ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
-from skillshelf.catalog import Catalog
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.shelf import Shelf
+from skillshelf.skills import Catalog, SkillDescriptor
 
 _schemas: dict[Callable[..., Any], Any] = {}
 """Each schema is made once for all agents of the process. Making them took two fifths of a scripted trial: 11 ms of 28.

@@ -26,9 +26,9 @@ from skillshelf.sandbox import (
     TakeOutput,
     run_program,
 )
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.text import count_noun, hide_values, truncate_middle
 from skillshelf.trust import ScriptFolders
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent._commands import OutputReporter, ReportOutput
 from skillshelf_agent._own_tools import ToolForSkills
 from skillshelf_agent._policy import Approval

@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     ToolReturnPart,
 )
 
-from skillshelf.turn import Turn
+from skillshelf.shelf import Turn
 from skillshelf_agent.events import (
     Event,
     LoadRepeated,

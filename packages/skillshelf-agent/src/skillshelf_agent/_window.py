@@ -13,8 +13,8 @@ from pydantic_ai_harness.compaction import estimate_token_count
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.listing import Feed, Listing
-from skillshelf.tokens import Counter, estimate
-from skillshelf.workspace_skills import WorkspaceSkills
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.text.tokens import Counter, estimate
 from skillshelf_agent._attachments import estimate_files
 from skillshelf_agent._conversation import Conversation
 from skillshelf_agent._models import ChosenModel

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.choices import load_choices
 from skillshelf.cli import (
     CommandError,
     Output,
@@ -20,10 +19,11 @@ from skillshelf.cli import (
     locate_workspace,
 )
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.skill import BaseSkill
-from skillshelf.streams import keep_output_clean
+from skillshelf.settings import load_choices
+from skillshelf.skills import BaseSkill
+from skillshelf.sources.workspace import Workspace
 from skillshelf.text import count_noun
-from skillshelf.workspace import Workspace
+from skillshelf.text.streams import keep_output_clean
 from skillshelf_agent import Settings, load_settings, require_model
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def _open_agent(
     """
     from skillshelf.files import remove_stale_scratch  # brings what writing needs, which --help does not
     from skillshelf.sandbox import switch_off
+    from skillshelf.shelf.workspace_skills import WorkspaceSkills
     from skillshelf.trust import Trust
-    from skillshelf.workspace_skills import WorkspaceSkills
     from skillshelf_agent import AgentCore, Policy, RuleBook, resolve
     from skillshelf_agent.sessions import Sessions
 

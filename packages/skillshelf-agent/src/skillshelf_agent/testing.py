@@ -14,7 +14,7 @@ from typing import Any
 
 from skillshelf.errors import MissingExtraError, ModelUnavailableError, SkillError
 from skillshelf.text import count_noun
-from skillshelf.tokens import estimate
+from skillshelf.text.tokens import estimate
 
 try:
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart

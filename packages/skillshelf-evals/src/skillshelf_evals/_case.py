@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
 from skillshelf.sources import ImportFailed, ObjectSource, import_guarded
 from skillshelf_evals.check import Check
 

@@ -27,8 +27,8 @@ from skillshelf.errors import (
 from skillshelf.files import NotPlainFile
 from skillshelf.sandbox import SandboxError
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.sources import DirectorySource
-from skillshelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, ChosenModel, Policy, Retries, run_sandboxed
 from skillshelf_agent.events import NOTHING_SPENT, Event, Failed, Finished
 from skillshelf_evals._case import Case, Edit, Message, make_code_source

@@ -20,9 +20,6 @@ from skillshelf import _import_path as _import_path
 from typing import TYPE_CHECKING
 
 from skillshelf._version import __version__ as __version__
-from skillshelf.catalog import Catalog
-from skillshelf.descriptor import Activation, Delta, Diagnostic, SkillDescriptor
-from skillshelf.discovery import SkillDiscoverySkill
 from skillshelf.errors import (
     AmbiguousReferenceError,
     InvalidSkillError,
@@ -40,13 +37,12 @@ from skillshelf.errors import (
     ToolResultError,
 )
 from skillshelf.lazy import export_lazily
-from skillshelf.shelf import Shelf
-from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.shelf import Loaded, Shelf, SkillDiscoverySkill, Turn
+from skillshelf.skills import Activation, BaseSkill, Catalog, Delta, Diagnostic, SkillDescriptor, Tool, tool
 from skillshelf.sources import DirectorySource, MemorySource, PackageSource
-from skillshelf.turn import Loaded, Turn
 
 if TYPE_CHECKING:
-    from skillshelf.results import Audio, Image
+    from skillshelf.skills.results import Audio, Image
 
 __all__ = [
     "Activation",
@@ -83,4 +79,4 @@ __all__ = [
 ]
 
 # Only tools that return images or sound need it.
-__getattr__ = export_lazily(__name__, {"results": ["Audio", "Image"]})
+__getattr__ = export_lazily(__name__, {"skills.results": ["Audio", "Image"]})

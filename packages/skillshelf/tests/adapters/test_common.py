@@ -11,8 +11,8 @@ import pytest
 from skillshelf import BaseSkill, InvalidSkillError, MemorySource, Shelf, SkillError, tool
 from skillshelf.adapters import call_tool
 from skillshelf.adapters._common import BoundedDict
-from skillshelf.discovery import all_tools
-from skillshelf.results import data_of, text_of
+from skillshelf.shelf import all_tools
+from skillshelf.skills.results import data_of, text_of
 from skillshelf.sources import ObjectSource
 
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillshelf import MemorySource, ReferenceUnreadableError, Shelf, Turn
-from skillshelf.pages import PAGE_BYTES
+from skillshelf.shelf.pages import PAGE_BYTES
 from skillshelf.text import text_for_model
-from skillshelf.tokens import estimate
+from skillshelf.text.tokens import estimate
 from threats.workspace import (
     GOOD,
     PLAIN,

@@ -220,7 +220,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 20) -> bool:
 
 NO_WATCHES = """
 import os, resource, sys, time
-import watchfiles, skillshelf.watch
+import watchfiles, skillshelf.shelf.watch
 from skillshelf import DirectorySource, Shelf
 root = sys.argv[1]
 shelf = Shelf([DirectorySource(root, cache=False)])

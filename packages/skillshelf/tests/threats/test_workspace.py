@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.sources.workspace import find_workspace
 from skillshelf.trust import Trust
-from skillshelf.workspace import find_workspace
-from skillshelf.workspace_skills import WorkspaceSkills
 
 Run = Callable[..., tuple[int, str, str]]
 

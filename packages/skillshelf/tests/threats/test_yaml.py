@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from effort import examples
 from repository import modules
 from skillshelf import MemorySource, Shelf
-from skillshelf.bounded_yaml import MAX_BLOCK, MAX_NODES, YamlFault
-from skillshelf.hidden import find_dishonest
 from skillshelf.skillmd import Unreadable, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
 from skillshelf.skillmd._read import scan_fields
+from skillshelf.skillmd.bounded_yaml import MAX_BLOCK, MAX_NODES, YamlFault
+from skillshelf.text.hidden import find_dishonest
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
 
 

@@ -9,8 +9,8 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 from pydantic_ai.toolsets import FunctionToolset
 
+from skillshelf.adapters.threads import in_thread
 from skillshelf.errors import FileAccessError
-from skillshelf.threads import in_thread
 from skillshelf_agent._own_tools import make_tool
 from skillshelf_agent.filetools import _finding
 from skillshelf_agent.filetools._access import FileAccess

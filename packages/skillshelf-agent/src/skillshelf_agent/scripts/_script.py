@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Any
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.explain import explain_to_model
 from skillshelf.files import NotPlainFile
 from skillshelf.sandbox import CleanPath
-from skillshelf.shelf import Shelf
+from skillshelf.shelf import Shelf, resolve_reference
 from skillshelf.skillmd import find_declared_variables
+from skillshelf.skills import SkillDescriptor
 from skillshelf.text import decode_text
 from skillshelf.trust import ScriptFolders
-from skillshelf.turn import resolve_reference
 from skillshelf_agent.scripts._dependencies import Dependencies, read_dependencies
 
 _MAX_SCRIPT = 1024 * 1024

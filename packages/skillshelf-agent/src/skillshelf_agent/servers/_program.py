@@ -17,8 +17,8 @@ from mcp.shared.message import SessionMessage
 from pydantic_core import from_json
 
 from skillshelf.errors import SettingsError
-from skillshelf.processes import signal_group
 from skillshelf.sandbox import CleanPath
+from skillshelf_agent._processes import signal_group
 from skillshelf_agent.servers import _guard
 from skillshelf_agent.servers._limits import MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
 from skillshelf_agent.servers._settings import ServerSettings

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import BinaryContent
 
 from skillshelf.errors import SettingsError
-from skillshelf.results import MAX_MEDIA
+from skillshelf.skills.results import MAX_MEDIA
 from skillshelf.text import clean_line, count_noun, find_hidden, hide_values, text_for_model, to_json, truncate
 from skillshelf_agent.filetools import sniff_media_type
 from skillshelf_agent.servers._limits import MAX_TOOL_LIST, limit_response

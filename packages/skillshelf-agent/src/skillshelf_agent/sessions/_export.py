@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from skillshelf.discovery import LOAD_TOOL
+from skillshelf.shelf import LOAD_TOOL
 from skillshelf.text import clean, clean_line
 from skillshelf_agent.sessions._format import SideTranscript, dump_messages
 from skillshelf_agent.sessions._history import loaded_skills, prompt_text

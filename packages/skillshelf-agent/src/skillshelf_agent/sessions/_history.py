@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
     repair_messages,
 )
 
-from skillshelf.discovery import LOAD_TOOL
+from skillshelf.shelf import LOAD_TOOL
 from skillshelf.slash import SKILL_PREFIX, read_message
 
 # Each can hold the listing of the skills, which belongs to the workspace as it is today, not to the conversation.

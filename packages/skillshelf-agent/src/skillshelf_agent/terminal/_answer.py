@@ -9,7 +9,7 @@ from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import Segment
 
-from skillshelf.rendering import Cleaned, make_parser, markdown
+from skillshelf.text.rendering import Cleaned, make_parser, markdown
 
 _LONG = 40
 """Code and lists are printed in pieces of about this many lines, so that the user can scroll to them."""

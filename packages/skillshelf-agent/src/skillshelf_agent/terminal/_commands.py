@@ -10,8 +10,6 @@ from functools import cache
 
 from rich.text import Text
 
-from skillshelf.choices import CHOICES, save_choice
-from skillshelf.entry_points import load_extension
 from skillshelf.errors import (
     CheckpointError,
     SessionError,
@@ -21,9 +19,11 @@ from skillshelf.errors import (
 )
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
+from skillshelf.settings import CHOICES, save_choice
+from skillshelf.shelf.workspace_skills import describe_delta
 from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
+from skillshelf.sources.entry_points import load_extension
 from skillshelf.text import clean, clean_line, count_noun
-from skillshelf.workspace_skills import describe_delta
 from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, resolve
 from skillshelf_agent.events import Event, ToolCalled, ToolReturned
 from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich.console import RenderableType
 
-from skillshelf.rendering import Cleaned
 from skillshelf.text import clean
+from skillshelf.text.rendering import Cleaned
 
 if TYPE_CHECKING:
     from skillshelf_agent import AgentCore, Attachment, FoundAttachments, Settings

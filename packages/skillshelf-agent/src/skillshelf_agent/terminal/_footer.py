@@ -48,8 +48,8 @@ from prompt_toolkit.styles import BaseStyle, Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from skillshelf.errors import SkillError
-from skillshelf.rendering import truncate_cells
 from skillshelf.text import clean, clean_line
+from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, LineQueue, Pastes
 from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings
 

@@ -22,7 +22,7 @@ from prompt_toolkit.keys import Keys
 from rich.console import Console, RenderableType
 
 from skillshelf.files import make_private_folders, state_home
-from skillshelf.rendering import Cleaned, show_in_pager
+from skillshelf.text.rendering import Cleaned, show_in_pager
 
 _ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?<]*[ -/]*[@-~]|O.|[^\x1b])?", re.S)
 _MAX_TYPEAHEAD = 64 * 1024

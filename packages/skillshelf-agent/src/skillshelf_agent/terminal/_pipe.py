@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from rich.console import Console, RenderableType
 
 from skillshelf.errors import SkillError, error_code
-from skillshelf.rendering import truncate_cells
-from skillshelf.streams import keep_output_clean
 from skillshelf.text import clean, clean_line, to_json
+from skillshelf.text.rendering import truncate_cells
+from skillshelf.text.streams import keep_output_clean
 from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import SessionInfo

@@ -13,9 +13,9 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from skillshelf.files import is_at_or_inside
-from skillshelf.rendering import truncate_cells
 from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, NameIndex, Suggestion, complete, rank
 from skillshelf.text import clean_line
+from skillshelf.text.rendering import truncate_cells
 
 _MAX_LABEL_CELLS = 40
 _MIN_LABEL_CELLS = 12

@@ -7,8 +7,8 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from skillshelf.rendering import truncate_cells
 from skillshelf.text import clean, clean_line, count_noun
+from skillshelf.text.rendering import truncate_cells
 
 _BAR = "  │ "
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}

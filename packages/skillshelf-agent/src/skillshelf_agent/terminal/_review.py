@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from skillshelf.explain import describe_pending, describe_waiting
-from skillshelf.rendering import ReviewPage, fits_screen
 from skillshelf.text import clean, clean_line, list_names
+from skillshelf.text.rendering import ReviewPage, fits_screen
 from skillshelf.trust import (
     MINE_QUESTION,
     Pending,

@@ -24,11 +24,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.segment import Segment, Segments
 from rich.text import Text as Line
 
-from skillshelf.descriptor import Delta
-from skillshelf.discovery import LOAD_TOOL
-from skillshelf.rendering import markdown, truncate_cells
+from skillshelf.shelf import LOAD_TOOL
+from skillshelf.shelf.workspace_skills import describe_delta
+from skillshelf.skills import Delta
 from skillshelf.text import clean, clean_line, count_noun, truncate, without_colors
-from skillshelf.workspace_skills import describe_delta
+from skillshelf.text.rendering import markdown, truncate_cells
 from skillshelf_agent import AgentCore
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import typed_text

@@ -12,9 +12,9 @@ from typing import BinaryIO, NamedTuple
 from rich.text import Text
 
 from skillshelf.errors import SkillError
-from skillshelf.processes import signal_group
 from skillshelf.text import clean
 from skillshelf_agent import attach_command
+from skillshelf_agent._processes import signal_group
 from skillshelf_agent.terminal._face import ChatFace
 
 _MARK = "!"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prompt_toolkit.output import ColorDepth
 
 from skillshelf.settings import Settings
-from skillshelf.streams import discard_output
+from skillshelf.text.streams import discard_output
 from skillshelf_agent.terminal._face import call_on_end_signal
 from skillshelf_agent.terminal._footer import Footer
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, open_history

@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from skillshelf.attachable import describe_attaching
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.explain import describe_level, explain_off, explain_unavailable
-from skillshelf.rendering import truncate_cells
 from skillshelf.settings import settings_file
+from skillshelf.shelf.attachable import describe_attaching
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun, decode_text, list_names
+from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
 from skillshelf_agent.checkpoints import PathState
 from skillshelf_agent.filetools import diff_texts, show_path

@@ -5,10 +5,10 @@ import os
 from typing import Any
 
 from skillshelf.cli import CommandError, Output, as_json, count_by_severity, list_searched, print_diagnostic, shown_path
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
-from skillshelf.tables import Cell, Column
+from skillshelf.skills import Diagnostic
 from skillshelf.text import count_noun
+from skillshelf.text.tables import Cell, Column
 from skillshelf_evals import Case, CaseInfo, Message
 from skillshelf_evals.formats import find_cases, find_skill_folder
 from skillshelf_evals.formats import list_cases as read_case_outlines

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from skillshelf.cli import Output, Parser, add_shared_options, complain, count_or_zero, positive_number, shown_path
 from skillshelf.errors import EvalError, MissingExtraError
 from skillshelf.files import replace_file
-from skillshelf.tables import Table
 from skillshelf.text import count_noun
+from skillshelf.text.tables import Table
 
 if TYPE_CHECKING:
     from skillshelf_evals import Run

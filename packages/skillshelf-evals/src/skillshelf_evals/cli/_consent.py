@@ -12,8 +12,8 @@ from typing import Any
 
 from skillshelf.cli import CommandError, complain, list_searched, locate_workspace, shown_path
 from skillshelf.errors import EvalError
+from skillshelf.sources.workspace import find_workspace
 from skillshelf.trust import Pending, Trust, find_pending_folder, summary
-from skillshelf.workspace import find_workspace
 from skillshelf_agent import SHELL
 from skillshelf_evals import Case
 from skillshelf_evals.check import find_commands

@@ -19,10 +19,10 @@ from skillshelf.cli import (
     shown_path,
 )
 from skillshelf.cli import as_json as diagnostic_as_json
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError, RunStoppedError
-from skillshelf.streams import keep_output_clean
+from skillshelf.skills import Diagnostic
 from skillshelf.text import count_noun
+from skillshelf.text.streams import keep_output_clean
 from skillshelf_agent import Settings, load_settings
 from skillshelf_evals import Case, Run, make_plan
 from skillshelf_evals.cli._cases import explain_no_cases, find_suite_skill, select_cases

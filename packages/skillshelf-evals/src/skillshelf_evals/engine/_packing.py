@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from skillshelf.errors import EvalError, SkillError
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
 from skillshelf.sources import class_key
 from skillshelf_agent.testing import Fail, ScriptedCall
 from skillshelf_evals._case import (

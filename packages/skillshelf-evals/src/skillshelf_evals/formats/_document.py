@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from skillshelf.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.errors import EvalError
+from skillshelf.skillmd.bounded_yaml import Budget, ValueBuilder, YamlFault, compose, typed_scalar
 from skillshelf.text import closest_names
 from skillshelf_evals._folders import read_start
 from skillshelf_evals._limits import MAX_CASE_FILE, MAX_CASE_VALUES

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.errors import EvalError
+from skillshelf.skills import Diagnostic, Severity
 from skillshelf.sources import SKILL_FILES
 from skillshelf_evals._case import Case, Edit, Message
 from skillshelf_evals._folders import EVALS_FOLDER, is_skill, skills_in, walk_folders

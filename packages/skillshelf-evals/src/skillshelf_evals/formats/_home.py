@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
 from skillshelf.files import open_below, walk
 from skillshelf.shelf import Shelf
+from skillshelf.skills import Diagnostic
 from skillshelf.sources import DirectorySource, Source
 from skillshelf.text import closest_names
 from skillshelf_evals._case import Case, CodeSkill, Edit, code_skill_name, make_code_source

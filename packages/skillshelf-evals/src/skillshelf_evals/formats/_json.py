@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import EvalError
+from skillshelf.skills import Diagnostic
 from skillshelf.text import closest_names, count_noun, truncate
 from skillshelf_evals._case import Case, Message, digest_text
 from skillshelf_evals._folders import EVALS_FOLDER, check_workspace_path, is_named, is_skill, skill_name

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.skills import Diagnostic, Severity
 from skillshelf.text import count_noun, truncate
 from skillshelf_evals._coverage import Coverage
 from skillshelf_evals._text import list_items

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun
+from skillshelf.text.tables import Column, Table
 from skillshelf_evals._results import CaseInfo, Outcome, Run
 from skillshelf_evals._text import list_items
 from skillshelf_evals.report._format import (

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import StrictBool
 
 from skillshelf.errors import EvalError
-from skillshelf.tables import Column, Table
 from skillshelf.text import clean, clean_line, count_noun, truncate
+from skillshelf.text.tables import Column, Table
 from skillshelf_evals._results import Arm, Outcome, Run
 from skillshelf_evals.check import describe_work, judge, look_at_all
 from skillshelf_evals.formats import DocumentModel, read_list

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from skillshelf.errors import EvalError
 from skillshelf.files import NotPlainFile, open_folder, replace_file, system, walk
-from skillshelf.tables import Column, Table
 from skillshelf.text import count_noun, to_json
+from skillshelf.text.tables import Column, Table
 from skillshelf_evals._artefacts import ARTEFACTS_FOLDER, NO_ARTEFACTS
 from skillshelf_evals._limits import MAX_AMOUNT, MAX_RUN_DEPTH
 from skillshelf_evals._results import CheckResult, Outcome, Run, run_from_json

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf.text import clean, clean_line, count_noun, truncate
+from skillshelf.text.tables import Cell, Column, Table, to_plain_lines, to_rich
 from skillshelf_evals._results import Arm
 from skillshelf_evals.report._format import (
     MAX_REASON,

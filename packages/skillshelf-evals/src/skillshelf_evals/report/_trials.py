@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
-from skillshelf.discovery import LOAD_TOOL
+from skillshelf.shelf import LOAD_TOOL
 from skillshelf.text import clean, count_noun, to_json, truncate
 from skillshelf_agent.events import (
     Event,

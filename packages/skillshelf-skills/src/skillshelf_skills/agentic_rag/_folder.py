@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, open_below, read_file, system, walk
-from skillshelf.locks import make_lock
+from skillshelf.files import NotPlainFile, TreeEntry, file_stamp, make_lock, open_below, read_file, system, walk
 from skillshelf.search import SearchText, TextSearch
 from skillshelf.sources import SKIPPED_FOLDERS
 from skillshelf.text import clean_line, count_noun, decode_text, unify_lines

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from skillshelf.errors import SkillError
-from skillshelf.results import text_of
 from skillshelf.search import SearchText, TextSearch
-from skillshelf.tokens import estimate
+from skillshelf.skills.results import text_of
+from skillshelf.text.tokens import estimate
 from skillshelf_skills.agentic_rag._errors import (
     RagError,
     SourceFailedError,

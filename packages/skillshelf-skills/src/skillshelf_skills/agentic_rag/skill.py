@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from skillshelf.skill import BaseSkill, Permission, tool
+from skillshelf.skills import BaseSkill, Permission, tool
 from skillshelf_skills.agentic_rag._results import (
     DescribedGraph,
     FoundPassages,

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
 from skillshelf.errors import SettingsError, SkillError, ToolFailedError
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 from skillshelf_skills.authentication_gates._redaction import Redactor
 from skillshelf_skills.authentication_gates._sites import Site
 

@@ -11,7 +11,7 @@ from playwright.async_api import Error, FloatRect, Page, Response
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.results import Image
+from skillshelf.skills.results import Image
 from skillshelf.text import closest_names, count_noun, quote_for_model, truncate
 from skillshelf_skills.browser._chromium import RunningChromium
 from skillshelf_skills.browser._elements import (

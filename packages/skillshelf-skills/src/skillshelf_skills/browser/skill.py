@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from skillshelf.errors import MissingExtraError
-from skillshelf.results import Image
-from skillshelf.skill import BaseSkill, Permission, tool
+from skillshelf.skills import BaseSkill, Permission, tool
+from skillshelf.skills.results import Image
 from skillshelf_skills.browser._limits import BrowserLimits
 from skillshelf_skills.browser._results import ClosedBrowser, FieldChange, PageReading
 

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from skillshelf.errors import SettingsError
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 from skillshelf_skills._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf_skills._values import clean_values
 from skillshelf_skills.database._results import DescribedTable, Parameter, Rows, TableInfo

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Self
 
 from skillshelf.errors import SettingsError, SkillError
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 from skillshelf.text import truncate_middle
 from skillshelf_skills.execution_debugging._results import Limits, OutputPiece, RunResult, SandboxDescription
 

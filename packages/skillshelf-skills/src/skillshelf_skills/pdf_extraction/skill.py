@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, Self, cast
 
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.results import Image
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
+from skillshelf.skills.results import Image
 from skillshelf_skills.pdf_extraction._limits import ReadLimits
 from skillshelf_skills.pdf_extraction._results import (
     Description,

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
 from skillshelf.errors import SkillError
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 from skillshelf.text import clean_line, truncate
 
 if TYPE_CHECKING:

@@ -7,12 +7,11 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from skillshelf.discovery import SkillDiscoverySkill, all_tools
 from skillshelf.errors import ToolFailedError
 from skillshelf.listing import Feed, ListingForm
-from skillshelf.results import Part, parts_of, text_of
-from skillshelf.tools import Errors, Tool, typed_errors
-from skillshelf.turn import Turn, current_turn_of, use_turn
+from skillshelf.shelf import SkillDiscoverySkill, Turn, all_tools, current_turn_of, use_turn
+from skillshelf.skills import Errors, Tool, typed_errors
+from skillshelf.skills.results import Part, parts_of, text_of
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
@@ -78,7 +77,7 @@ def make_feeds(
 
 async def open_turn(shelf: Shelf, make_listing: Callable[[Turn], object]) -> Turn:
     """Return the turn that the caller has opened, or a new one. Its listing is made, so that it is at hand."""
-    from skillshelf.threads import in_thread  # needs anyio, which comes with each of the extras
+    from skillshelf.adapters.threads import in_thread  # needs anyio, which comes with each of the extras
 
     def open_now() -> Turn:
         turn = current_turn_of(shelf) or shelf.turn()
@@ -100,7 +99,7 @@ async def call_tool(
     encode: Callable[[Any], Any] = text_of,
 ) -> Any:
     """Run a tool in this turn and return its encoded result. Raises the same errors as `typed_errors`."""
-    from skillshelf.threads import in_thread
+    from skillshelf.adapters.threads import in_thread
 
     def run() -> Any:
         try:

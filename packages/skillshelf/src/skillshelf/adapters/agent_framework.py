@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters._common import FrameworkTools, call_tool, encode_parts, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed, ListingForm
-from skillshelf.results import Part
-from skillshelf.tokens import DEFAULT_BUDGET, estimate
-from skillshelf.tools import Tool
-from skillshelf.turn import Turn, current_turn, use_turn
+from skillshelf.shelf import Turn, current_turn, use_turn
+from skillshelf.skills import Tool
+from skillshelf.skills.results import Part
+from skillshelf.text.tokens import DEFAULT_BUDGET, estimate
 
 try:
     from agent_framework import (

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters._common import call_tool, open_turn
-from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SettingsError, SkillError
 from skillshelf.listing import describe_change, merge_listings
-from skillshelf.results import Image, Part, base64_of, parts_of
-from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool
-from skillshelf.turn import current_turn_of
+from skillshelf.shelf import all_tools, current_turn_of
+from skillshelf.skills import Tool
+from skillshelf.skills.results import Image, Part, base64_of, parts_of
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 try:
     from claude_agent_sdk import (
@@ -30,8 +29,8 @@ except ImportError:
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
-    from skillshelf.routing import Route
     from skillshelf.shelf import Shelf
+    from skillshelf.shelf.routing import Route
 
 _SERVER = "skillshelf"
 _PREFIX = f"mcp__{_SERVER}__"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.adapters._common import FrameworkTools, call_tool, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.listing import Feed, ListingForm
-from skillshelf.results import Audio, Image, Part, data_of, has_media, parts_of
-from skillshelf.tokens import DEFAULT_BUDGET, estimate
-from skillshelf.tools import Tool
-from skillshelf.turn import Turn, current_turn_of
+from skillshelf.shelf import Turn, current_turn_of
+from skillshelf.skills import Tool
+from skillshelf.skills.results import Audio, Image, Part, data_of, has_media, parts_of
+from skillshelf.text.tokens import DEFAULT_BUDGET, estimate
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext

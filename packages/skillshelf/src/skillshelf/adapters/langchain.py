@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 from uuid import uuid4
 
 from skillshelf.adapters._common import BoundedDict, call_tool, encode_parts, make_feeds
-from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError
 from skillshelf.listing import Feed, ListingForm
-from skillshelf.results import Image, Part, base64_of
-from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, typed_errors
-from skillshelf.turn import Turn, current_turn, current_turn_of, use_turn
+from skillshelf.shelf import Turn, all_tools, current_turn, current_turn_of, use_turn
+from skillshelf.skills import Tool, typed_errors
+from skillshelf.skills.results import Image, Part, base64_of
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 try:
     from langchain.agents.middleware import (

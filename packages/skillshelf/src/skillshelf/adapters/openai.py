@@ -1,6 +1,9 @@
-"""Support for a program's own agent loop: the tools in OpenAI's forms, and calls by name that always return text.
+"""A program's own agent loop: the tools in OpenAI's forms, and calls by name that always return text.
 
-`Shelf.openai_tools`, `Shelf.dispatch` and `Shelf.dispatch_async` are the public way in.
+from skillshelf.adapters.openai import dispatch, openai_tools
+
+response = client.chat.completions.create(model=…, messages=…, tools=openai_tools(shelf, "chat"))
+text = dispatch(shelf, call.function.name, call.function.arguments)
 """
 
 import asyncio
@@ -8,16 +11,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from skillshelf.discovery import all_tools
 from skillshelf.errors import PolicyError, SkillError
-from skillshelf.results import text_of
-from skillshelf.tools import Tool, describe_denial, describe_unknown_tool, parse_arguments, typed_errors
-from skillshelf.turn import current_turn_of, use_turn
-
-if TYPE_CHECKING:
-    from skillshelf.shelf import Shelf
+from skillshelf.shelf import Shelf, all_tools, current_turn_of, use_turn
+from skillshelf.skills import Tool, describe_denial, describe_unknown_tool, parse_arguments, typed_errors
+from skillshelf.skills.results import text_of
 
 Form = Literal["chat", "responses"]
 Arguments = str | Mapping[str, Any]
@@ -25,7 +24,11 @@ Approve = Callable[[Tool, Mapping[str, Any]], bool]
 ApproveAsync = Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]]
 
 
-def openai_tools(shelf: "Shelf", form: Form) -> list[Any]:
+def openai_tools(shelf: Shelf, form: Form) -> list[Any]:
+    """Return the find-skills tools and those of the code skills as dicts for `tools=` of an OpenAI-shaped API.
+
+    `form` is the API: Chat Completions or Responses. Run the calls that the model makes with `dispatch`.
+    """
     if form not in ("chat", "responses"):
         raise ValueError(f"Unknown form {form!r}. Choose 'chat' or 'responses'.")
 
@@ -45,7 +48,16 @@ def openai_tools(shelf: "Shelf", form: Form) -> list[Any]:
     return definitions
 
 
-def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve | None) -> str:
+def dispatch(shelf: Shelf, name: str, arguments: Arguments, *, approve: Approve | None = None) -> str:
+    """Run the tool that a model called and return the text to give back to it.
+
+    `arguments` are a mapping, or JSON text as the model wrote it. `approve` asks the user about a call of a tool whose
+    permission is `ask`; without it such a call is refused. Inside `with shelf.turn():` the call belongs to that turn,
+    otherwise it has a turn of its own.
+
+    A model's mistake never raises: an unknown tool, wrong arguments, a refused call and a tool that fails come back as
+    text that the model can act on.
+    """
     try:
         tool = _find_tool(shelf, name)
         parsed = parse_arguments(name, arguments)
@@ -59,7 +71,8 @@ def dispatch(shelf: "Shelf", name: str, arguments: Arguments, approve: Approve |
         return str(error)
 
 
-async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approve: ApproveAsync | None) -> str:
+async def dispatch_async(shelf: Shelf, name: str, arguments: Arguments, *, approve: ApproveAsync | None = None) -> str:
+    """Do what `dispatch` does without holding up the event loop. `approve` may be async, too."""
     try:
         tool = _find_tool(shelf, name)
         parsed = parse_arguments(name, arguments)
@@ -78,7 +91,7 @@ async def dispatch_async(shelf: "Shelf", name: str, arguments: Arguments, approv
         return str(error)
 
 
-def _find_tool(shelf: "Shelf", name: str) -> Tool:
+def _find_tool(shelf: Shelf, name: str) -> Tool:
     tools = all_tools(shelf)
     for tool in (*tools, *shelf.blocked_tools()):  # a call of a blocked tool says that it is blocked
         if tool.name == name:

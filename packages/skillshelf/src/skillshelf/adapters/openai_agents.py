@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters._common import call_tool, encode_parts, open_turn
-from skillshelf.discovery import all_tools
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.results import Image, Part, data_url
-from skillshelf.tokens import DEFAULT_BUDGET
-from skillshelf.tools import Tool, parse_arguments
-from skillshelf.turn import Turn
+from skillshelf.shelf import Turn, all_tools
+from skillshelf.skills import Tool, parse_arguments
+from skillshelf.skills.results import Image, Part, data_url
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 try:
     from agents import Agent, FunctionTool, RunContextWrapper, ToolOutputImage, ToolOutputText

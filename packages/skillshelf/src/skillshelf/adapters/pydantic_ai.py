@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.adapters._common import FrameworkTools, call_tool, make_feeds, open_turn
 from skillshelf.errors import MissingExtraError
-from skillshelf.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
-from skillshelf.tokens import DEFAULT_BUDGET, estimate
-from skillshelf.tools import Tool
-from skillshelf.turn import Turn, current_turn, use_turn
+from skillshelf.shelf import Turn, current_turn, use_turn
+from skillshelf.skills import Tool
+from skillshelf.skills.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
+from skillshelf.text.tokens import DEFAULT_BUDGET, estimate
 
 try:
     from pydantic_ai import RunContext

@@ -15,10 +15,10 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import list_searched, locate_workspace
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import SourceError
-from skillshelf.streams import keep_output_clean
+from skillshelf.skills import Diagnostic
 from skillshelf.text import closest_names, count_noun
+from skillshelf.text.streams import keep_output_clean
 
 if TYPE_CHECKING:
     from skillshelf.lint import CheckReport

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import open_shelf
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.lint import MAX_TOKENS
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
-from skillshelf.shelf import Shelf
-from skillshelf.tables import Cell, Column, draw_bar
+from skillshelf.shelf import Shelf, Turn
+from skillshelf.skills import SkillDescriptor
 from skillshelf.text import count_noun, list_names
-from skillshelf.tokens import count, estimate
-from skillshelf.turn import Turn
+from skillshelf.text.tables import Cell, Column, draw_bar
+from skillshelf.text.tokens import count, estimate
 
 EXAMPLES = """
   skillshelf cost                       estimate the tokens

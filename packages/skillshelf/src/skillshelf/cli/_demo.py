@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.demo import Playback, read_recording
+from skillshelf.cli._recording import Playback, read_recording
 
 EXAMPLES = """
   skillshelf demo                       watch a skill at work; a key skips the pauses, q leaves

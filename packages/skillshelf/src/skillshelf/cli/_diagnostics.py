@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from skillshelf._version import __version__
 from skillshelf.cli._output import Output, path_in_repository, shown_path
-from skillshelf.descriptor import Diagnostic, Severity
+from skillshelf.skills import Diagnostic, Severity
 from skillshelf.text import clean_line, count_noun
 
 _NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}

@@ -18,23 +18,22 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from skillshelf import __version__
-from skillshelf.choices import load_choices
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import Problems, find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf
-from skillshelf.entry_points import EntryPoint, find_entry_points
 from skillshelf.errors import SettingsError, SkillError, TrustError
 from skillshelf.explain import describe_waiting
 from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.sandbox import find_sandbox
-from skillshelf.settings import Settings, load_settings, settings_file, trace_settings
+from skillshelf.settings import Settings, load_choices, load_settings, settings_file, trace_settings
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.sources import BUNDLED
+from skillshelf.sources.entry_points import EntryPoint, find_entry_points
+from skillshelf.sources.workspace import Workspace, relative
 from skillshelf.text import clean_line, count_noun, list_names
 from skillshelf.trust import Pending, Trust, describe_kinds
-from skillshelf.workspace import Workspace, relative
-from skillshelf.workspace_skills import WorkspaceSkills
 
 EXAMPLES = """
   skillshelf doctor                     explain the setup of this folder

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._workspace import locate_workspace
-from skillshelf.tables import Cell, Column
+from skillshelf.sources.workspace import Workspace
 from skillshelf.text import clean_line, count_noun, list_names
-from skillshelf.workspace import Workspace
+from skillshelf.text.tables import Cell, Column
 
 if TYPE_CHECKING:
     from skillshelf.lint.hosts import Advice, HostRecord, HostVerdict, MappedSkill, Sighting

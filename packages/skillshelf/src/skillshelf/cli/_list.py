@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.catalog import Candidate
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
 from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
-from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import READING
+from skillshelf.skills import Candidate, Diagnostic
 from skillshelf.sources import PackageSource
-from skillshelf.tables import Cell, Column
 from skillshelf.text import count_noun, list_names
+from skillshelf.text.tables import Cell, Column
 
 if TYPE_CHECKING:
-    from skillshelf.attachable import AttachableSkill, Obstacle
+    from skillshelf.shelf.attachable import AttachableSkill, Obstacle
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -133,7 +132,7 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
 
 def _find_attachable(candidates: list[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
     """Return the attachable skills that are not on this shelf, each with the reason why it is not available here."""
-    from skillshelf.attachable import list_attachable
+    from skillshelf.shelf.attachable import list_attachable
 
     on_shelf = {candidate.descriptor.name for candidate in candidates}
     return {skill: skill.find_obstacle() for skill in list_attachable() if skill.name not in on_shelf}

@@ -24,9 +24,9 @@ from skillshelf.cli._parsers import (
     add_shared_options,
     find_first_argument,
 )
-from skillshelf.entry_points import find_entry_points
 from skillshelf.errors import MissingExtraError, SkillError
-from skillshelf.streams import clean_library_messages, discard_output, reopen_closed_streams
+from skillshelf.sources.entry_points import find_entry_points
+from skillshelf.text.streams import clean_library_messages, discard_output, reopen_closed_streams
 
 GROUPS = {
     "look": {

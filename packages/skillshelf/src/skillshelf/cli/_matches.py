@@ -6,8 +6,8 @@ from typing import Any
 from skillshelf.cli._output import Output
 from skillshelf.cli._workspace import skill_as_json
 from skillshelf.search import FoundWord, Match, is_similarity_installed, spell_words
-from skillshelf.tables import Cell, Column, draw_bar
 from skillshelf.text import clean_line, list_names, truncate
+from skillshelf.text.tables import Cell, Column, draw_bar
 
 INSTALL_SIMILARITY = "pip install 'skillshelf[search]'"
 _WORDS_ALONE = f"Only words were compared. {INSTALL_SIMILARITY} adds similarity of meaning."

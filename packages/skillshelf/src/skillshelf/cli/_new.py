@@ -13,8 +13,8 @@ from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.files import NotPlainFile, create_folder, is_at_or_inside
 from skillshelf.lint import check_name, suggest_name
-from skillshelf.templates import fill_code_skill, fill_project, fill_skill, module_name
-from skillshelf.workspace import choose_workspace, relative
+from skillshelf.skillmd.templates import fill_code_skill, fill_project, fill_skill, module_name
+from skillshelf.sources.workspace import choose_workspace, relative
 
 EXAMPLES = """
   skillshelf new pdf-forms                      .skillshelf/skills/pdf-forms/SKILL.md

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.tables import Cell, Column, Table, to_plain_lines, to_rich
+from skillshelf.sources.workspace import relative, workspace_around
 from skillshelf.text import clean, to_json
-from skillshelf.workspace import relative, workspace_around
+from skillshelf.text.tables import Cell, Column, Table, to_plain_lines, to_rich
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -59,13 +59,13 @@ class Output:
 
     def print_rich(self, renderable: "RenderableType") -> None:
         """Print a rich object, without its control characters. For terminals only."""
-        from skillshelf.rendering import Cleaned
+        from skillshelf.text.rendering import Cleaned
 
         self.console.print(Cleaned(renderable))
 
     def print_paged(self, whole: "RenderableType", short: "RenderableType") -> None:
         """Show a rich object on a terminal: in a pager if it is long, with the short form left on the screen."""
-        from skillshelf.rendering import fits_screen, show_in_pager
+        from skillshelf.text.rendering import fits_screen, show_in_pager
 
         if fits_screen(self.console, whole):
             self.print_rich(whole)

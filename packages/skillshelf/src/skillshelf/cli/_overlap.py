@@ -5,18 +5,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skillshelf.catalog import Candidate
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._matches import note_words_alone
 from skillshelf.cli._output import Output
 from skillshelf.cli._workspace import all_candidates, open_shelf, prepare_search
-from skillshelf.entry_points import load_extension
 from skillshelf.search import Overlap, OverlapReport, find_overlaps, is_similarity_installed, list_phrases
 from skillshelf.shelf import Shelf
+from skillshelf.skills import Candidate
 from skillshelf.sources import DirectorySource
-from skillshelf.tables import Cell, Column
+from skillshelf.sources.entry_points import load_extension
+from skillshelf.sources.workspace import relative
 from skillshelf.text import clean_line, count_noun
-from skillshelf.workspace import relative
+from skillshelf.text.tables import Cell, Column
 
 _MAX_PAIRS = 10
 """Pairs that are printed. JSON has all of them."""

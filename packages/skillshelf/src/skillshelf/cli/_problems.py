@@ -4,11 +4,11 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.shelf import Shelf
+from skillshelf.skills import Diagnostic
 from skillshelf.sources import DirectorySource, PackageSource
+from skillshelf.sources.workspace import find_workspace, relative
 from skillshelf.text import count_noun
-from skillshelf.workspace import find_workspace, relative
 
 _LEFT_OUT = ("name-twin", "shadowed", "tools-missing")
 """What is between two sources or up to the caller, so that no check of a folder or package finds it."""

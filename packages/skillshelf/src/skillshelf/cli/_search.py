@@ -82,7 +82,7 @@ def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *,
     out.print_styled(f"{rank}. {clean_line(match.name)}  ({skill.source})", "bold")
     description = clean_line(skill.description)
     if out.is_terminal:
-        from skillshelf.rendering import truncate_cells
+        from skillshelf.text.rendering import truncate_cells
 
         description = truncate_cells(description, 2 * (out.console.width - 8))
     out.print_styled(description, indent=3)

@@ -10,21 +10,20 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from skillshelf.choices import load_choices
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
-from skillshelf.settings import load_settings
+from skillshelf.settings import load_choices, load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.streams import keep_output_clean
 from skillshelf.text import count_noun
+from skillshelf.text.streams import keep_output_clean
 
 if TYPE_CHECKING:
     from skillshelf.mcp import PendingSkills, SkillsServer
-    from skillshelf.workspace_skills import WorkspaceSkills
+    from skillshelf.shelf.workspace_skills import WorkspaceSkills
 
 EXAMPLES = """
   skillshelf serve -C ~/src/app                 for a host that starts it: MCP over standard input and output
@@ -179,8 +178,8 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
     Skills that wait for approval stay off the shelf; they are the second value.
     """
     from skillshelf.mcp import PendingSkills, is_loopback
+    from skillshelf.shelf.workspace_skills import WorkspaceSkills
     from skillshelf.trust import Trust
-    from skillshelf.workspace_skills import WorkspaceSkills
 
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)

@@ -2,14 +2,14 @@
 
 import argparse
 
-from skillshelf.choices import CHOICES, describe_choice, save_choice
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import explain_unavailable, open_shelf
 from skillshelf.errors import SkillNotFoundError
+from skillshelf.settings import CHOICES, describe_choice, save_choice
 from skillshelf.shelf import Shelf
-from skillshelf.tables import Cell, Column
+from skillshelf.text.tables import Cell, Column
 
 EXAMPLES = """
   skillshelf set                        show your choices

@@ -10,14 +10,12 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import explain_unavailable, open_shelf, skill_as_json
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
-from skillshelf.shelf import Shelf
-from skillshelf.skill import Permission
+from skillshelf.shelf import Loaded, Shelf, Turn
+from skillshelf.skills import Permission, SkillDescriptor
+from skillshelf.sources.workspace import relative
 from skillshelf.text import clean_line, count_noun
-from skillshelf.turn import Loaded, Turn
-from skillshelf.workspace import relative
 
 EXAMPLES = """
   skillshelf show skill-authoring               a skill's facts and its instructions
@@ -235,6 +233,6 @@ def _list_facts(
 
 
 def _show_markdown(text: str, out: Output) -> None:
-    from skillshelf.rendering import markdown
+    from skillshelf.text.rendering import markdown
 
     out.print_rich(markdown(text))

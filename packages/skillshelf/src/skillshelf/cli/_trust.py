@@ -10,8 +10,8 @@ from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._trust_items import TrustedWorkspace, TrustItem
 from skillshelf.cli._workspace import locate_workspace
-from skillshelf.tables import Column
 from skillshelf.text import clean_line, count_noun
+from skillshelf.text.tables import Column
 
 if TYPE_CHECKING:
     from skillshelf.trust import Pending, ReviewQuestion
@@ -98,7 +98,7 @@ def _show_item(workspace: TrustedWorkspace, name: str, as_json: bool, out: Outpu
             facts["review"] = review_text(content)
         out.print_json(facts)
     elif content and out.is_terminal:
-        from skillshelf.rendering import ReviewPage
+        from skillshelf.text.rendering import ReviewPage
 
         out.print_rich(ReviewPage(review_lines(content)))
     elif content:
@@ -223,7 +223,7 @@ class _TerminalReview:
         self.offers_mine = workspace.trust.can_declare_own(workspace.root)
 
     def show_page(self, skill: "Pending", *, whole: bool) -> None:
-        from skillshelf.rendering import ReviewPage
+        from skillshelf.text.rendering import ReviewPage
         from skillshelf.trust import review_lines, shorten_review
 
         lines = review_lines(skill, whole=whole)

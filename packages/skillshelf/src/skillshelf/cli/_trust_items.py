@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._output import shown_path
-from skillshelf.entry_points import load_extension
 from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.files import is_at_or_inside
-from skillshelf.workspace import Workspace
+from skillshelf.sources.entry_points import load_extension
+from skillshelf.sources.workspace import Workspace
 
 if TYPE_CHECKING:
     from skillshelf.trust import OwnRepository, Pending, Trust, TrustedSource

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from skillshelf.attachable import describe_attaching
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, shown_path
 from skillshelf.cli._parsers import Parser
@@ -23,10 +22,11 @@ from skillshelf.explain import (
 from skillshelf.listing import Level
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.attachable import describe_attaching
 from skillshelf.sources import DirectorySource
-from skillshelf.tables import Cell, Column
+from skillshelf.sources.workspace import SearchedFolder, Workspace
 from skillshelf.text import clean_line
-from skillshelf.workspace import SearchedFolder, Workspace
+from skillshelf.text.tables import Cell, Column
 
 EXAMPLES = """
   skillshelf why pdf-forms              where it was found, what it shadows, what the model sees of it

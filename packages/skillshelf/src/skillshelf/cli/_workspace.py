@@ -6,19 +6,16 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from skillshelf.catalog import Candidate, Catalog
-from skillshelf.choices import load_choices
 from skillshelf.cli._output import complain
-from skillshelf.descriptor import Choice, SkillDescriptor
 from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
-from skillshelf.settings import load_settings
+from skillshelf.settings import load_choices, load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill, Candidate, Catalog, Choice, SkillDescriptor
 from skillshelf.sources import Source
-from skillshelf.streams import keep_output_clean
+from skillshelf.sources.workspace import Workspace, choose_workspace, relative
 from skillshelf.text import count_noun
-from skillshelf.tokens import Counter, estimate
-from skillshelf.workspace import Workspace, choose_workspace, relative
+from skillshelf.text.streams import keep_output_clean
+from skillshelf.text.tokens import Counter, estimate
 
 _ALWAYS_SHOWN = ("name", "description", "source", "location", "references", "size")
 _SLOW_TO_INDEX = 1_000
@@ -48,8 +45,8 @@ def open_shelf(
 
 def explain_unavailable(shelf: Shelf, name: str) -> SkillNotFoundError:
     """Return an error that says why there is no skill of this name, and what to do about it."""
-    from skillshelf.attachable import describe_attaching
     from skillshelf.explain import explain_unavailable
+    from skillshelf.shelf.attachable import describe_attaching
 
     return explain_unavailable(shelf, name, attachable=describe_attaching())
 
@@ -77,7 +74,7 @@ def attach_skills(args: argparse.Namespace) -> list[BaseSkill]:
     """Return the skills that the user attached with --with. Raises SettingsError."""
     if not args.attached:
         return []
-    from skillshelf.attachable import attach_skill  # what it needs is imported only if it is used
+    from skillshelf.shelf.attachable import attach_skill  # what it needs is imported only if it is used
 
     return [attach_skill(text) for text in args.attached]
 

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from skillshelf.catalog import Candidate
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.explain._reasons import (
     describe_listing,
     describe_review,
@@ -17,6 +15,7 @@ from skillshelf.explain._reasons import (
 from skillshelf.files import NotPlainFile, TreeEntry, open_folder, read_file, system, walk
 from skillshelf.listing import Listing
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.skills import Candidate, Diagnostic, SkillDescriptor
 from skillshelf.sources import (
     IGNORE_FILE,
     SKILL_FILES,
@@ -25,8 +24,8 @@ from skillshelf.sources import (
     DirectorySource,
     IgnoreFile,
 )
+from skillshelf.sources.workspace import relative
 from skillshelf.text import skeleton
-from skillshelf.workspace import relative
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.catalog import Candidate
-from skillshelf.choices import describe_choice
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.listing import Level, Listing, Shortened
+from skillshelf.settings import describe_choice
+from skillshelf.skills import MAX_DESCRIPTION, Candidate, Diagnostic, SkillDescriptor
 from skillshelf.text import clean_line, closest_names, count_noun, list_names, truncate
 from skillshelf.trust import Pending, Trust, TrustedSource, find_pending_skill, needs_review
 

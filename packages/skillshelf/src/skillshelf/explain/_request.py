@@ -18,7 +18,7 @@ from skillshelf.explain._reasons import (
 from skillshelf.listing import Level, Listing, ListingForm
 from skillshelf.search import MIN_SCORE, FoundWord, Match, show_score, spell_words
 from skillshelf.text import count_noun, truncate
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf

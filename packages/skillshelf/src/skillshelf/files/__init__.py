@@ -41,6 +41,7 @@ from skillshelf.files._names import (
     is_inside,
     split_below,
 )
+from skillshelf.files._thread_locks import make_lock
 from skillshelf.files._walk import TreeEntry, list_folder, mounts_below, walk
 from skillshelf.lazy import export_lazily
 
@@ -88,6 +89,7 @@ __all__ = [
     "list_folder",
     "make_folder_below",
     "make_link_below",
+    "make_lock",
     "make_private_folders",
     "mounts_below",
     "open_below",

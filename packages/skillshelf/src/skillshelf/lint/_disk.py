@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from skillshelf.catalog import Catalog, Place
-from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.files import NotPlainFile, Page, TreeEntry, is_at_or_inside, open_below, read_file, split_below, walk
 from skillshelf.lint._fields import find_instructions_line
 from skillshelf.lint._format import check_format, check_template_text
@@ -22,10 +20,11 @@ from skillshelf.lint._references import (
     estimate_effort,
 )
 from skillshelf.listing import DEFAULT_BUDGET, make_listing
-from skillshelf.pages import PAGE_BYTES
+from skillshelf.shelf.pages import PAGE_BYTES
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.skills import Catalog, Diagnostic, Found, Place, SkillDescriptor
 from skillshelf.sources import MAX_DEPTH, SKILL_FILES, SKIPPED_FOLDERS, DirectorySource
-from skillshelf.tokens import estimate
+from skillshelf.text.tokens import estimate
 
 # A skill with ten thousand faults of one kind does not list them all.
 _MAX_LISTED_FAULTS = 20

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.skillmd import FORMAT_KEYS, SkillText
+from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.text import closest_names, show_controls, skeleton, truncate
 
 

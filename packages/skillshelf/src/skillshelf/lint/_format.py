@@ -6,7 +6,6 @@ Reading a SKILL.md is lenient; a check is strict. Everything here works on text 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.lint._fields import (
     check_compatibility_length,
     check_entry,
@@ -16,9 +15,10 @@ from skillshelf.lint._fields import (
     find_instructions_line,
 )
 from skillshelf.skillmd import SkillText, Unreadable, read
-from skillshelf.templates import find_template_sentences
+from skillshelf.skillmd.templates import find_template_sentences
+from skillshelf.skills import Diagnostic
 from skillshelf.text import find_hidden
-from skillshelf.tokens import estimate
+from skillshelf.text.tokens import estimate
 
 # Warnings of the reader about valid YAML. The format allows them, but their author sees another text than YAML does.
 _ALLOWED_BY_FORMAT = frozenset({"comment-cuts-value"})

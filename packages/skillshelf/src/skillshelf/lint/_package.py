@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.lint._disk import CheckReport
 from skillshelf.lint._format import check_instructions_size, check_template_text
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill, Diagnostic, SkillDescriptor, is_tool
 from skillshelf.sources import (
     PackageSource,
     find_references_package,
@@ -20,7 +19,6 @@ from skillshelf.sources import (
     package_of,
     split_listed_path,
 )
-from skillshelf.tools import is_tool
 
 _PAGE_BYTES = 512 * 1024
 

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.lint._naming import find_unnamed
+from skillshelf.skills import Diagnostic
 from skillshelf.sources import REFERENCE_FOLDERS
 
 if TYPE_CHECKING:

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from skillshelf.catalog import Catalog
-from skillshelf.descriptor import Choice, SkillDescriptor
 from skillshelf.listing._section import (
     Level,
     Listing,
@@ -28,7 +26,8 @@ from skillshelf.listing._section import (
     write_count,
     write_section,
 )
-from skillshelf.tokens import Counter
+from skillshelf.skills import Catalog, Choice, SkillDescriptor
+from skillshelf.text.tokens import Counter
 
 # By the estimate the cheapest byte costs a sixteenth of a token. Instructions that cannot fit at that price are not
 # even read.

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.listing._difference import describe_change, merge_listings
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 if TYPE_CHECKING:
-    from skillshelf.descriptor import Activation, ListingForm
     from skillshelf.listing._section import Listing
-    from skillshelf.routing import Route
-    from skillshelf.shelf import Shelf
-    from skillshelf.turn import Turn
+    from skillshelf.shelf import Shelf, Turn
+    from skillshelf.shelf.routing import Route
+    from skillshelf.skills import Activation, ListingForm
 
 # Providers cache no prompt shorter than this many tokens, and forget one after this many seconds.
 _MIN_CACHED_TOKENS = 1024

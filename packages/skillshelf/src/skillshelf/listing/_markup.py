@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.skills import SkillDescriptor
 
 OPENING = "<available_skills>"
 CLOSING = "</available_skills>"

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal
 
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, join_block
+from skillshelf.skills import Diagnostic, SkillDescriptor
 from skillshelf.text import text_for_model, truncate
-from skillshelf.tokens import Counter
+from skillshelf.text.tokens import Counter
 
 MAX_REFERENCES = 50
 SHORT_DESCRIPTION = 120

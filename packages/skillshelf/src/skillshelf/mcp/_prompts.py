@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import PolicyError, SkillError, SkillNotFoundError
 from skillshelf.mcp._limits import MAX_COMPLETIONS, PROMPTS_PER_PAGE
 from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice, run_in_thread
 from skillshelf.mcp._resources import FILE_TEMPLATE, SKILL_TEMPLATE
 from skillshelf.mcp._skill_files import is_for_model, is_for_user, list_files, paginate_skills
-from skillshelf.shelf import Shelf
+from skillshelf.shelf import Shelf, Turn
+from skillshelf.skills import SkillDescriptor
 from skillshelf.slash import NameIndex, apply_message, rank
-from skillshelf.turn import Turn
 
 _ONLY_ARGUMENT = "arguments"
 """The one argument of a skill that names none."""

@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import anyio
 from mcp.server import ServerRequestContext
 
-from skillshelf import threads
+from skillshelf.adapters import threads
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, count_noun

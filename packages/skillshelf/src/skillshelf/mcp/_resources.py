@@ -9,7 +9,6 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, ReferenceNotFoundError, SkillError, SkillNotFoundError
 from skillshelf.listing import Listing
 from skillshelf.mcp._limits import MAX_AGE, MAX_ECHO, MAX_ECHO_IN_DATA, RESOURCES_PER_PAGE
@@ -25,8 +24,9 @@ from skillshelf.mcp._skill_files import (
     parse_uri,
     read_served_file,
 )
-from skillshelf.pages import guess_media_type
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.pages import guess_media_type
+from skillshelf.skills import SkillDescriptor
 
 FILE_TEMPLATE = "skill://{name}/{+path}"
 SKILL_TEMPLATE = "skill://{name}/SKILL.md"

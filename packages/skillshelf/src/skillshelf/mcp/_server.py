@@ -18,7 +18,7 @@ from skillshelf.mcp._resources import FolderParams, Resources
 from skillshelf.mcp._skills_extension import EXTENSION, SkillParams, SkillsExtension
 from skillshelf.mcp._tools import Tools
 from skillshelf.shelf import Shelf
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 INSTRUCTIONS = (
     "This server has skills: instructions for particular tasks, with reference files. Before a task, find a skill that "

@@ -11,14 +11,13 @@ from urllib.parse import quote, unquote
 
 from mcp import types
 
-from skillshelf.catalog import Candidate, Catalog
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import ReferenceNotAllowedError, SkillError, SkillNotFoundError
 from skillshelf.files import Page
 from skillshelf.mcp._limits import MAX_WHOLE_FILE
-from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
 from skillshelf.shelf import Shelf
+from skillshelf.shelf.pages import PAGE_BYTES, decode_page, wrong_offset
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read, render_skill
+from skillshelf.skills import Candidate, Catalog, SkillDescriptor
 from skillshelf.text import clean, text_for_model
 
 SKILL_FILE = "SKILL.md"

@@ -7,8 +7,6 @@ from typing import Any
 from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
-from skillshelf.catalog import Candidate
-from skillshelf.descriptor import Diagnostic
 from skillshelf.errors import InvalidSkillError, SkillError, SkillNotFoundError
 from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_DIGESTED_FILES, MAX_WHOLE_FILE, SKILLS_PER_PAGE
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
@@ -26,6 +24,7 @@ from skillshelf.mcp._skill_files import (
     read_skill_page,
 )
 from skillshelf.shelf import Shelf
+from skillshelf.skills import Candidate, Diagnostic
 
 EXTENSION = "io.modelcontextprotocol/skills"
 _FIRST_READ = 64 * 1024

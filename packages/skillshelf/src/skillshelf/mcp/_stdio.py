@@ -16,8 +16,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from pydantic import ValidationError
 
+from skillshelf.adapters.threads import OwnThread
 from skillshelf.mcp._server import SkillsServer
-from skillshelf.threads import OwnThread
 
 GRACE_SECONDS = 1.0
 """Time for the last answer once the client has closed its end: it may have stopped reading before it stopped asking."""

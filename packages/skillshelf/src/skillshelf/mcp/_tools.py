@@ -15,8 +15,6 @@ from mcp.types import INVALID_PARAMS
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillshelf.adapters import FrameworkTools, call_tool
-from skillshelf.descriptor import Activation
-from skillshelf.discovery import LOAD_TOOL, own_tool_names
 from skillshelf.errors import PolicyError, SkillError, ToolArgumentError
 from skillshelf.mcp._limits import (
     MAX_AGE,
@@ -28,11 +26,10 @@ from skillshelf.mcp._limits import (
 )
 from skillshelf.mcp._prompts import SkillKeys
 from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice
-from skillshelf.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
-from skillshelf.schema import Mismatch
-from skillshelf.shelf import Shelf
-from skillshelf.tools import Tool, describe_denial, describe_unknown_tool
-from skillshelf.turn import Turn
+from skillshelf.shelf import LOAD_TOOL, Shelf, Turn, own_tool_names
+from skillshelf.skills import Activation, Tool, describe_denial, describe_unknown_tool
+from skillshelf.skills.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
+from skillshelf.skills.schema import Mismatch
 
 _RESPONSE_KEY = "approval"
 _EMPTY_FORM: dict[str, Any] = {"type": "object", "properties": {}}

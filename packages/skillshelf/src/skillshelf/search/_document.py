@@ -4,9 +4,9 @@ import hashlib
 import re
 from typing import Literal, NamedTuple, get_args
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.search._limits import MAX_INSTRUCTIONS, MAX_REFERENCES
 from skillshelf.search._words import join_words
+from skillshelf.skills import SkillDescriptor
 
 Field = Literal["name", "description", "headings", "instructions", "references"]
 FIELDS: tuple[Field, ...] = get_args(Field)

@@ -11,13 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Found
 from skillshelf.errors import SkillError
 from skillshelf.files import NotPlainFile, NotPrivate, cache_home, system
 from skillshelf.search._database import NewEntry, SkillDatabase
 from skillshelf.search._document import hash_text, make_document
 from skillshelf.search._similarity import Encoder
+from skillshelf.skills import Candidate, Catalog, Found, Place
 
 _MIN_STORED = 100
 """A smaller collection is indexed in a tenth of a second, which is not worth a file."""

@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.catalog import Candidate
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.search._document import cut_exclusions
 from skillshelf.search._ranking import MIN_SCORE
 from skillshelf.search._search import Match
 from skillshelf.search._words import split_words
+from skillshelf.skills import Candidate, SkillDescriptor
 
 if TYPE_CHECKING:
     from skillshelf.shelf import Shelf

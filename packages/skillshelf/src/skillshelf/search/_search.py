@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from skillshelf.catalog import Candidate, Catalog
-from skillshelf.descriptor import SkillDescriptor
-from skillshelf.locks import make_lock
+from skillshelf.files import make_lock
 from skillshelf.search._database import SkillDatabase
 from skillshelf.search._document import FIELDS, Field
 from skillshelf.search._index import Announce, Index, decode_place, is_searchable
@@ -20,6 +18,7 @@ from skillshelf.search._ranking import (
     rate_later_fit,
 )
 from skillshelf.search._similarity import load_encoder
+from skillshelf.skills import Candidate, Catalog, SkillDescriptor
 
 
 @dataclass(frozen=True, slots=True)

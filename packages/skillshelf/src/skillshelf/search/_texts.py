@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from skillshelf.locks import make_lock
+from skillshelf.files import make_lock
 from skillshelf.search._database import NewEntry, SkillDatabase
 from skillshelf.search._document import make_text_document
 from skillshelf.search._ranking import MIN_SCORE, Ranked, rank_texts, rate_later_fit

@@ -77,7 +77,7 @@ def _find_runs(text: str) -> Sequence[str]:
 
 def _remove_disguise(text: str) -> str:
     """Take out characters that no reader sees, and turn look-alikes such as full-width letters into plain ones."""
-    from skillshelf.hidden import HIDDEN  # compiling its patterns takes 5 ms, which text in ASCII never pays
+    from skillshelf.text.hidden import HIDDEN  # compiling its patterns takes 5 ms, which text in ASCII never pays
 
     visible = HIDDEN.sub("", text)
     pieces = [visible[at : at + _PIECE] for at in range(0, len(visible), _PIECE)]

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
-from skillshelf.descriptor import Choice
 from skillshelf.errors import SettingsError
 from skillshelf.files import LockTimeout, config_home, hold_lock, make_private_folders
-from skillshelf.settings import find_line, read_toml
+from skillshelf.settings._settings import find_line, read_toml
+from skillshelf.skills import Choice
 
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 

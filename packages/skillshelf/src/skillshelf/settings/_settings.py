@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from skillshelf.descriptor import ListingForm
 from skillshelf.errors import SettingsError
 from skillshelf.files import config_home
+from skillshelf.skills import ListingForm
 from skillshelf.text import closest_names
-from skillshelf.tokens import DEFAULT_BUDGET
+from skillshelf.text.tokens import DEFAULT_BUDGET
 
 Mode = Literal["ask", "read-only", "auto-edit", "yolo"]
 """What the agent may do without asking."""

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Choice, Disclosure, Found, SkillDescriptor
 from skillshelf.errors import SettingsError, SkillNotFoundError
+from skillshelf.skills import Candidate, Catalog, Choice, Disclosure, Found, Place, SkillDescriptor
 from skillshelf.text import closest_names
 
 _DISCLOSURES: dict[Choice, Disclosure] = {"full": "always", "name": "auto", "manual": "manual"}
@@ -15,7 +14,7 @@ class ChosenSkills:
     """The skills that a choice changes or switches off, each as its source has it.
 
     A choice goes by a skill's name, or by `name@source`, which counts before one for the name. See
-    `skillshelf.choices` for the file that keeps them.
+    `skillshelf.settings` for the file that keeps them.
     """
 
     def __init__(self, choices: Mapping[str, Choice]) -> None:

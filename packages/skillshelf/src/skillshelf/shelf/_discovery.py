@@ -4,16 +4,14 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import InvalidSkillError, SkillNotFoundError, ToolArgumentError
-from skillshelf.skill import BaseSkill, Tool, tool
+from skillshelf.shelf._turn import Turn, current_turn_of
+from skillshelf.skills import BaseSkill, SkillDescriptor, Tool, tool, tool_methods
 from skillshelf.text import truncate
-from skillshelf.tools import tool_methods
-from skillshelf.turn import Turn, current_turn_of
 
 if TYPE_CHECKING:
     from skillshelf.search import Match
-    from skillshelf.shelf import Shelf
+    from skillshelf.shelf._shelf import Shelf
 
 LOAD_TOOL = "load_skill_instructions"
 """The name of the tool that loads a skill's instructions and references."""

@@ -2,19 +2,18 @@
 
 import gc
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillshelf._chosen import ChosenSkills
-from skillshelf.catalog import Candidate, Catalog, Place
-from skillshelf.descriptor import Activation, Choice, Delta, Found
-from skillshelf.discovery import refuse_own_names
 from skillshelf.errors import SkillError, SourceError
-from skillshelf.files import is_at_or_inside, split_below, user_skill_folders
-from skillshelf.locks import make_lock
-from skillshelf.skill import BaseSkill, Permission, Tool
+from skillshelf.files import is_at_or_inside, make_lock, split_below, user_skill_folders
+from skillshelf.shelf._chosen import ChosenSkills
+from skillshelf.shelf._discovery import refuse_own_names
+from skillshelf.shelf._toolbox import Toolbox, collect_tools
+from skillshelf.shelf._turn import Turn
+from skillshelf.skills import Activation, BaseSkill, Candidate, Catalog, Choice, Delta, Found, Permission, Place, Tool
 from skillshelf.sources import (
     BUNDLED,
     Cacheable,
@@ -25,16 +24,14 @@ from skillshelf.sources import (
     PackageSource,
     Source,
 )
-from skillshelf.tokens import DEFAULT_BUDGET, Counter, estimate
-from skillshelf.toolbox import Toolbox, collect_tools
-from skillshelf.turn import Turn
+from skillshelf.text.tokens import DEFAULT_BUDGET, Counter, estimate
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
-    from skillshelf.routing import Route
     from skillshelf.search import Match, SkillSearch
-    from skillshelf.watch import Watch
-    from skillshelf.workspace import Workspace
+    from skillshelf.shelf.routing import Route
+    from skillshelf.shelf.watch import Watch
+    from skillshelf.sources.workspace import Workspace
 
 
 class _Observer(NamedTuple):
@@ -65,7 +62,7 @@ class Shelf:
     ) -> None:
         """Open these sources.
 
-        `choices` are the user's for single skills, by name or `name@source`: see `skillshelf.choices`. `here` is the
+        `choices` are the user's for single skills, by name or `name@source`: see `skillshelf.settings`. `here` is the
         folder that the user works in: of skills with one name, the nearest to it comes first.
         """
         self.sources = tuple(sources)
@@ -104,7 +101,7 @@ class Shelf:
         next to these. With `entry_points`, the skills that installed distributions announce come after the user's.
         Packages and entry points are imported, which runs their code.
         """
-        from skillshelf.workspace import choose_workspace
+        from skillshelf.sources.workspace import choose_workspace
 
         workspace = choose_workspace(root)
         project = project_sources(workspace)
@@ -231,7 +228,7 @@ class Shelf:
         skill that fits this message best, so that a cached prompt is not lost for nothing. With `keep=False` the choice
         is made again in any case.
         """
-        from skillshelf.routing import choose_route
+        from skillshelf.shelf.routing import choose_route
 
         return choose_route(
             self, text, loaded=loaded, previous=previous, keep=keep, disclosure=disclosure, budget=budget
@@ -335,47 +332,6 @@ class Shelf:
             self._catalog = self._catalog.with_notes(self._toolbox.diagnostics)
             self._listings.clear()  # instructions may have a note now, though no skill changed
 
-    def openai_tools(self, form: Literal["chat", "responses"]) -> list[Any]:
-        """Return the find-skills tools and those of the code skills as dicts for `tools=` of an OpenAI-shaped API.
-
-        `form` is the API: Chat Completions or Responses. Run the calls that the model makes with `dispatch`.
-        """
-        from skillshelf.loop import openai_tools
-
-        return openai_tools(self, form)
-
-    def dispatch(
-        self,
-        name: str,
-        arguments: str | Mapping[str, Any],
-        *,
-        approve: Callable[[Tool, Mapping[str, Any]], bool] | None = None,
-    ) -> str:
-        """Run the tool that a model called and return the text to give back to it.
-
-        `arguments` are a mapping, or JSON text as the model wrote it. `approve` asks the user about a call of a tool
-        whose permission is `ask`; without it such a call is refused. Inside `with shelf.turn():` the call belongs to
-        that turn, otherwise it has a turn of its own.
-
-        A model's mistake never raises: an unknown tool, wrong arguments, a refused call and a tool that fails come
-        back as text that the model can act on.
-        """
-        from skillshelf.loop import dispatch
-
-        return dispatch(self, name, arguments, approve)
-
-    async def dispatch_async(
-        self,
-        name: str,
-        arguments: str | Mapping[str, Any],
-        *,
-        approve: Callable[[Tool, Mapping[str, Any]], bool | Awaitable[bool]] | None = None,
-    ) -> str:
-        """Do what `dispatch` does without holding up the event loop. `approve` may be async, too."""
-        from skillshelf.loop import dispatch_async
-
-        return await dispatch_async(self, name, arguments, approve)
-
     def on_activation(self, observe: Callable[[Activation], None], *, repeats: bool = False) -> Callable[[], None]:
         """Call `observe` whenever a skill's text enters a conversation, in any turn.
 
@@ -407,7 +363,7 @@ class Shelf:
 
     def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
         """Reload whenever files change, until the watch is closed. Needs the extra `watch`."""
-        from skillshelf.watch import Watch
+        from skillshelf.shelf.watch import Watch
 
         return Watch(self, on_change)
 

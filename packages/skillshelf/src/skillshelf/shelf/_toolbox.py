@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from skillshelf.catalog import Catalog, Place
-from skillshelf.descriptor import Diagnostic, SkillDescriptor
-from skillshelf.discovery import own_tool_names
+from skillshelf.shelf._discovery import own_tool_names
+from skillshelf.skills import Catalog, Diagnostic, Place, SkillDescriptor, Tool
 from skillshelf.sources import ClassSource, ObjectSource, Source
-from skillshelf.tools import Tool
 
 
 class Toolbox(NamedTuple):

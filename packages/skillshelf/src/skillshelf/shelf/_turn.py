@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from skillshelf.catalog import Candidate, Place
-from skillshelf.descriptor import Activation, Delta, SkillDescriptor
 from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, SkillUnreadableError
 from skillshelf.files import Page
-from skillshelf.pages import PAGE_BYTES, decode_page, wrong_offset
+from skillshelf.shelf.pages import PAGE_BYTES, decode_page, wrong_offset
+from skillshelf.skills import Activation, Candidate, Delta, Place, SkillDescriptor
 from skillshelf.text import text_for_model, unify_lines
 
 if TYPE_CHECKING:
-    from skillshelf.shelf import Shelf
+    from skillshelf.shelf._shelf import Shelf
 
 MAX_CACHED_BYTES = 16 * 1024 * 1024
 """Text that a turn keeps at hand."""

@@ -1,6 +1,6 @@
 """Skills of installed packages that are on a shelf only if the user attaches them by name, with `--with`.
 
-A package announces a table of them in the entry point group `skillshelf.attachable`. No skill is imported to tell
+A package announces a table of them in the entry point group `skillshelf.shelf.attachable`. No skill is imported to tell
 whether it can be used here: its libraries are an extra, and a shelf without the skill pays nothing.
 """
 
@@ -10,9 +10,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Protocol, cast
 
-from skillshelf.entry_points import find_entry_points
 from skillshelf.errors import SettingsError
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
+from skillshelf.sources.entry_points import find_entry_points
 from skillshelf.text import closest_names
 
 ENTRY_POINTS = "skillshelf.attachable"

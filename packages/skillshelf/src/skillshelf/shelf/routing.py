@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from skillshelf.catalog import Catalog
 from skillshelf.listing import Level, Listing, ListingForm
+from skillshelf.skills import Catalog
 
 if TYPE_CHECKING:
     from skillshelf.search import Match
-    from skillshelf.shelf import Shelf
+    from skillshelf.shelf._shelf import Shelf
 
 Reason = Literal["pinned", "matched", "kept", "rotated", "usual"]
 

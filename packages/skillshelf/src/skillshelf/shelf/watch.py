@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from skillshelf.descriptor import Delta
 from skillshelf.errors import MissingExtraError
+from skillshelf.skills import Delta
 from skillshelf.sources import InFolder
 
 if TYPE_CHECKING:
-    from skillshelf.shelf import Shelf
+    from skillshelf.shelf._shelf import Shelf
 
 # If more paths change at once (a checkout, an unpacked archive), a sweep of everything is cheaper.
 _MAX_PATHS = 500

@@ -1,6 +1,6 @@
 """How to write a skill: for a terminal agent that is asked to write or improve one."""
 
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
 
 
 class SkillAuthoringSkill(BaseSkill):

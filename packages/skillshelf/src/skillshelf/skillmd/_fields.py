@@ -5,9 +5,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Disclosure
 from skillshelf.skillmd._layout import DiagnosticCollector, Unreadable
 from skillshelf.skillmd._limits import MAX_USABLE_NAME, MAX_VARIABLE_NAME, MAX_VARIABLES
+from skillshelf.skills import MAX_DESCRIPTION, Disclosure
 from skillshelf.text import find_hidden, show_controls, unify_lines
 
 FORMAT_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})

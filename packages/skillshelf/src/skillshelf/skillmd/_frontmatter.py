@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillshelf.bounded_yaml import (
+from skillshelf.skillmd._fields import FORMAT_KEYS
+from skillshelf.skillmd._layout import DiagnosticCollector
+from skillshelf.skillmd._limits import MAX_REPAIRED_FIELDS, MAX_REPAIRED_LEVELS
+from skillshelf.skillmd.bounded_yaml import (
     Budget,
     ValueBuilder,
     YamlDocument,
@@ -17,9 +20,6 @@ from skillshelf.bounded_yaml import (
     text_scalar,
     typed_scalar,
 )
-from skillshelf.skillmd._fields import FORMAT_KEYS
-from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._limits import MAX_REPAIRED_FIELDS, MAX_REPAIRED_LEVELS
 from skillshelf.text import truncate
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ be a skill at all, for example a binary one, is refused here.
 import re
 from typing import NamedTuple
 
-from skillshelf.descriptor import Diagnostic, Severity
 from skillshelf.skillmd._limits import MAX_FILE
+from skillshelf.skills import Diagnostic, Severity
 from skillshelf.text import truncate
 
 _MAX_MESSAGE = 400
@@ -127,7 +127,7 @@ def refuse_without_skill(text: str) -> None:
 
 def refuse_long_frontmatter(layout: Layout) -> None:
     """Raise Unreadable if the frontmatter is longer than the YAML reader accepts."""
-    from skillshelf.bounded_yaml import MAX_BLOCK
+    from skillshelf.skillmd.bounded_yaml import MAX_BLOCK
 
     size = len(layout.block)
     if size > MAX_BLOCK:

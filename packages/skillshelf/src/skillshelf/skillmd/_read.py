@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Diagnostic, ReadOnlyDict, SkillDescriptor
 from skillshelf.skillmd._fields import (
     OptionalFields,
     describe_from_body,
@@ -20,6 +19,7 @@ from skillshelf.skillmd._layout import (
     refuse_long_frontmatter,
     refuse_without_skill,
 )
+from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, ReadOnlyDict, SkillDescriptor
 
 # A plain file in one match: ASCII, with the name and the description first. It takes 1.4 µs and the general way 21, and
 # a scan reads ten thousand. At most 99 more lines: a megabyte of them would be matched one by one.
@@ -82,8 +82,8 @@ class SkillText:
 
         Return None if the block is not valid YAML, or not within the bounds, so that its fields had to be repaired.
         """
-        from skillshelf.bounded_yaml import YamlFault
         from skillshelf.skillmd._frontmatter import parse_typed_block
+        from skillshelf.skillmd.bounded_yaml import YamlFault
 
         try:
             return parse_typed_block(find_frontmatter(self.text).block)

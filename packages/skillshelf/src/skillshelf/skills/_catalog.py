@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from unicodedata import normalize
 
-from skillshelf.descriptor import Delta, Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.files import count_shared_names
+from skillshelf.skills._descriptor import Delta, Diagnostic, Found, SkillDescriptor
 from skillshelf.text import closest_names, skeleton
 
 _KEPT_GENERATIONS = 10

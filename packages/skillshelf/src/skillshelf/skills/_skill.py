@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from types import MethodType
 from typing import Any, ClassVar, Self, get_args
 
-from skillshelf.descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
 from skillshelf.errors import InvalidSkillError, PolicyError
+from skillshelf.skills._descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
+from skillshelf.skills._tools import Permission, Tool, ToolMethod, tool, tool_methods
 from skillshelf.text import truncate
-from skillshelf.tools import Permission, Tool, ToolMethod, tool, tool_methods
 
 __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
 

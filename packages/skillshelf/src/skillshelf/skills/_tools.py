@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard
 from skillshelf.errors import InvalidSkillError, PolicyError, SkillError, ToolArgumentError, ToolFailedError
 
 if TYPE_CHECKING:
-    from skillshelf.schema import Docstring, Shape
+    from skillshelf.skills.schema import Docstring, Shape
 
 Permission = Literal["safe", "ask", "blocked"]
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -78,7 +78,7 @@ class Tool:
                 f"calls it with approved=True."
             )
 
-        from skillshelf.schema import Mismatch
+        from skillshelf.skills.schema import Mismatch
 
         try:
             converted = self.shape.convert(arguments, "")
@@ -163,7 +163,7 @@ def tool_methods(cls: type) -> tuple[ToolMethod, ...]:
 
 @lru_cache(256)
 def _read_methods(cls: type) -> tuple[ToolMethod, ...]:
-    from skillshelf.schema import parameters_of, parse_docstring  # takes 5 ms, which a shelf of files never pays
+    from skillshelf.skills.schema import parameters_of, parse_docstring  # takes 5 ms, which a shelf of files never pays
 
     methods: dict[str, ToolMethod] = {}
     for attribute, method in _find_marked(cls):

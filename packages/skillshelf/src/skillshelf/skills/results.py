@@ -168,7 +168,7 @@ class Structure:
 
 def structure_of(method: Callable[..., Any]) -> Structure | None:
     """Return the structure that a method's return annotation promises, or None if that is not a JSON object."""
-    from skillshelf.schema import return_hint, shape_of_result
+    from skillshelf.skills.schema import return_hint, shape_of_result
 
     hint = return_hint(method)
     if hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate"):
@@ -186,7 +186,7 @@ def structure_of(method: Callable[..., Any]) -> Structure | None:
 
 def _model_structure(model: Any) -> Structure | None:
     """Return the structure of a pydantic model."""
-    from skillshelf.schema import Mismatch
+    from skillshelf.skills.schema import Mismatch
 
     try:
         schema = model.model_json_schema(by_alias=False, mode="serialization")

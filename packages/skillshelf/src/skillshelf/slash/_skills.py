@@ -9,12 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Generic, NamedTuple
 
-from skillshelf.catalog import Catalog
-from skillshelf.descriptor import SkillDescriptor
+from skillshelf.shelf import list_references
+from skillshelf.skills import Catalog, SkillDescriptor
 from skillshelf.slash._commands import Command, FaceT, NameMatch, Suggestion, find_name, parse_command, strip_separator
 from skillshelf.slash._completion import quote_path
 from skillshelf.text import clean_line
-from skillshelf.turn import list_references
 
 _OWN_TAG = re.compile(r"<(?=\s*+(?:/\s*+)?skill_(?:instructions|references|arguments)\b)|&(?=(?:lt|amp);)", re.I)
 _ESCAPED = re.compile(r"&(lt|amp);")

@@ -1,7 +1,7 @@
 """Where skills come from: a folder, a package, memory."""
 
-from skillshelf.descriptor import Found
 from skillshelf.files import Page
+from skillshelf.skills import Found
 from skillshelf.sources._directory import DirectorySource, find_skill_places
 from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
 from skillshelf.sources._limits import MAX_DEPTH

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Collection, Mapping
 
-from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.errors import (
     ReferenceNotAllowedError,
     ReferenceNotFoundError,
@@ -13,6 +12,7 @@ from skillshelf.errors import (
 )
 from skillshelf.files import NotPlainFile, Page, cache_home, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.skills import Found, SkillDescriptor
 from skillshelf.sources._limits import MAX_FOLDERS
 from skillshelf.sources._tree import NoteKey, SkillTree, TreeState, is_half_written
 

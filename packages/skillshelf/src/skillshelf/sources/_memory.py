@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
 from skillshelf.files import Page
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
+from skillshelf.skills import Found, SkillDescriptor
 
 Files = str | Mapping[str, str | bytes]
 

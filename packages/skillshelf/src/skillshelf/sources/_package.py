@@ -12,7 +12,6 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import (
     InvalidSkillError,
     ReferenceNotAllowedError,
@@ -21,9 +20,8 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.files import NotPlainFile, Page, system
-from skillshelf.skill import BaseSkill, describe_class
+from skillshelf.skills import BaseSkill, Diagnostic, Found, SkillDescriptor, Tool, describe_class
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
-from skillshelf.tools import Tool
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

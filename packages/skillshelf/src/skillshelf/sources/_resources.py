@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from skillshelf.files import NotPlainFile, Page, read_file
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
 from skillshelf.sources._names import explain_refused_path
 
 if TYPE_CHECKING:

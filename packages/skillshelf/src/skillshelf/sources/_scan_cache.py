@@ -15,7 +15,6 @@ from dataclasses import astuple
 from typing import Any
 
 from skillshelf._version import __version__
-from skillshelf.descriptor import Diagnostic, Found, ReadOnlyDict, SkillDescriptor
 from skillshelf.errors import InvalidSkillError
 from skillshelf.files import (
     NotPlainFile,
@@ -25,6 +24,7 @@ from skillshelf.files import (
     replace_file,
     system,
 )
+from skillshelf.skills import Diagnostic, Found, ReadOnlyDict, SkillDescriptor
 from skillshelf.sources._tree import Link, NoteKey, PlainFolder, SkillFolder, TreeState
 
 VERSION = 3

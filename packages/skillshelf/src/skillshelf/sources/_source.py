@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol, runtime_checkable
 
-from skillshelf.descriptor import Found, SkillDescriptor
 from skillshelf.files import Page
+from skillshelf.skills import Found, SkillDescriptor
 
 
 class Source(Protocol):

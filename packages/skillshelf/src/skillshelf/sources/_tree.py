@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from skillshelf.descriptor import Diagnostic, Found, Severity, SkillDescriptor
 from skillshelf.files import (
     FRESH_NS,
     NotPlainFile,
@@ -32,6 +31,7 @@ from skillshelf.files import (
     system,
 )
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.skills import Diagnostic, Found, Severity, SkillDescriptor
 from skillshelf.sources._ignore import IGNORE_FILE, MISSING, IgnoreFile
 from skillshelf.sources._limits import MAX_DEPTH, MAX_LINK_ROUNDS
 from skillshelf.sources._names import (

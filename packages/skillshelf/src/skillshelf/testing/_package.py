@@ -2,8 +2,8 @@
 
 from types import ModuleType
 
-from skillshelf.descriptor import Diagnostic
 from skillshelf.lint import check_code_skills
+from skillshelf.skills import Diagnostic
 
 
 def check_package(package: str | ModuleType) -> None:

@@ -72,7 +72,7 @@ def find_hidden(text: str) -> Iterator[re.Match[str]]:
     if text.isascii():
         return iter(())
 
-    from skillshelf.hidden import find_dishonest
+    from skillshelf.text.hidden import find_dishonest
 
     return find_dishonest(text)
 
@@ -107,7 +107,7 @@ def show_controls(text: str) -> str:
     if text.isprintable():
         return text
 
-    from skillshelf.hidden import CONTROL
+    from skillshelf.text.hidden import CONTROL
 
     return CONTROL.sub(_write_out, text)
 
@@ -118,7 +118,7 @@ def clean(text: str) -> str:
     if shown.isascii():
         return shown
 
-    from skillshelf.hidden import HIDDEN
+    from skillshelf.text.hidden import HIDDEN
 
     return HIDDEN.sub(lambda match: match[0] if match[0] in _HARMLESS_ON_SCREEN else _write_out(match), shown)
 

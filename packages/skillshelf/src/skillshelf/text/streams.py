@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO
 
-from skillshelf.text import clean, clean_line
+from skillshelf.text._untrusted import clean, clean_line
 
 if TYPE_CHECKING:
     from logging import LogRecord

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skillshelf.text import clean_line
+from skillshelf.text._untrusted import clean_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Literal, NamedTuple, Protocol
 
-from skillshelf.descriptor import SkillDescriptor
 from skillshelf.errors import TrustError
-from skillshelf.hidden import CONTROL
 from skillshelf.skillmd import Unreadable, decode, find_declared_variables, read
+from skillshelf.skills import SkillDescriptor
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean, clean_line, count_noun, decode_text, find_hidden, show_hidden
+from skillshelf.text.hidden import CONTROL
 from skillshelf.trust._approvals import Pending
 from skillshelf.trust._trees import Snapshot, SnapshotEntry
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeGuard
 
-from skillshelf.descriptor import Diagnostic, Found, SkillDescriptor
 from skillshelf.errors import (
     ReferenceNotFoundError,
     ReferenceUnreadableError,
@@ -14,9 +13,9 @@ from skillshelf.errors import (
     SkillUnreadableError,
     TrustError,
 )
-from skillshelf.files import NotPlainFile, Page, mounts_below, split_below, system
-from skillshelf.locks import make_lock
+from skillshelf.files import NotPlainFile, Page, make_lock, mounts_below, split_below, system
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
+from skillshelf.skills import Diagnostic, Found, SkillDescriptor
 from skillshelf.sources import SKILL_FILES, DirectorySource, NoteKey, Source, read_skill_folder
 from skillshelf.trust._approvals import OwnRepository, Pending
 from skillshelf.trust._other_content import find_file_trees, find_pending_folder

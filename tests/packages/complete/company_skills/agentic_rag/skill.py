@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 
 if TYPE_CHECKING:
     from company_graph import Graph, Passage

@@ -1,4 +1,4 @@
-from skillshelf.skill import BaseSkill
+from skillshelf.skills import BaseSkill
 
 
 class LeftSkill(BaseSkill):

@@ -1,4 +1,4 @@
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 
 
 class ShellSkill(BaseSkill):

@@ -11,7 +11,7 @@ from skillshelf.files import is_inside
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.lint.hosts._map import MappedSkill, find_position, find_read_folders
 from skillshelf.lint.hosts._verdicts import AS_WRITTEN, HostRecord, load_records
-from skillshelf.workspace import Workspace
+from skillshelf.sources.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from skillshelf.bounded_yaml import MAX_BLOCK, Budget, YamlDocument, YamlFault, compose
 from skillshelf.lint._format import check_format
 from skillshelf.lint.hosts._conditions import CONDITIONS
 from skillshelf.skillmd import (
@@ -17,6 +16,7 @@ from skillshelf.skillmd import (
     find_frontmatter,
     read,
 )
+from skillshelf.skillmd.bounded_yaml import MAX_BLOCK, Budget, YamlDocument, YamlFault, compose
 from skillshelf.text import find_hidden
 
 # Codes of the reader and the format check that are conditions for hosts as well.

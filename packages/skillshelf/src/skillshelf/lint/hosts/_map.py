@@ -18,7 +18,7 @@ from skillshelf.lint.hosts._verdicts import (
 )
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.sources import find_skill_places
-from skillshelf.workspace import Workspace
+from skillshelf.sources.workspace import Workspace
 
 SightingState = Literal["seen", "exposed", "cut", "altered", "refused", "unread"]
 """From the best to the worst. `unread` means that the host does not read the folder that the skill is in."""

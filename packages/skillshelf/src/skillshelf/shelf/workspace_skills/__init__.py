@@ -5,6 +5,6 @@ skills.shelf.listing()      # approved skills only
 skills.pending              # what waits for a review
 """
 
-from skillshelf.workspace_skills._skills import RecordedWrite, WorkspaceSkills, describe_delta
+from skillshelf.shelf.workspace_skills._skills import RecordedWrite, WorkspaceSkills, describe_delta
 
 __all__ = ["RecordedWrite", "WorkspaceSkills", "describe_delta"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
+from skillshelf.sources.workspace import Workspace
 from skillshelf.text import quote_for_model, text_for_model
 from skillshelf.trust import (
     INSTRUCTION_FILES,
@@ -15,7 +16,6 @@ from skillshelf.trust import (
     find_unapproved_file,
     trusted_text,
 )
-from skillshelf.workspace import Workspace
 
 _MAX_GUIDANCE = 32 * 1024
 """Characters of all instruction files together. Every model call carries them; longer texts belong in skills."""

@@ -8,19 +8,18 @@ from contextlib import AbstractContextManager, nullcontext
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from skillshelf.descriptor import Choice, Delta, Diagnostic
 from skillshelf.errors import SourceError, TrustError
 from skillshelf.files import NotPlainFile, count_shared_names, read_file
-from skillshelf.shelf import Shelf, project_sources, workspace_sources
-from skillshelf.skill import BaseSkill
+from skillshelf.shelf._shelf import Shelf, project_sources, workspace_sources
+from skillshelf.shelf._turn import Turn
+from skillshelf.shelf.watch import Watch
+from skillshelf.shelf.workspace_skills._guidance import ProjectGuidance
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
+from skillshelf.skills import BaseSkill, Choice, Delta, Diagnostic
 from skillshelf.sources import SKILL_FILES
+from skillshelf.sources.workspace import Workspace, choose_workspace
 from skillshelf.text import clean_line
 from skillshelf.trust import Pending, Trust, TrustedSource, UnreviewedFile
-from skillshelf.turn import Turn
-from skillshelf.watch import Watch
-from skillshelf.workspace import Workspace, choose_workspace
-from skillshelf.workspace_skills._guidance import ProjectGuidance
 
 _MAX_FAULTS = 10
 _QUOTING = re.compile(r"[\"'\\]")

@@ -1,6 +1,6 @@
 """The templates of `skillshelf new`, and the search for sentences of theirs that an author has not replaced."""
 
-from skillshelf.templates._fill import (
+from skillshelf.skillmd.templates._fill import (
     fill_code_skill,
     fill_project,
     fill_skill,

@@ -12,7 +12,7 @@ from functools import cache
 from string import Template
 
 from skillshelf._version import __version__
-from skillshelf.templates import _texts
+from skillshelf.skillmd.templates import _texts
 
 _MARKED = re.compile(r"<<(.+?)>>")
 

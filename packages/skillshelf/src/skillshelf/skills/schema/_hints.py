@@ -11,9 +11,9 @@ from types import FunctionType, SimpleNamespace
 from typing import Any, cast
 
 from skillshelf.errors import InvalidSkillError
-from skillshelf.schema import _shapes as shapes
-from skillshelf.schema._docstring import Docstring
-from skillshelf.schema._shapes import Shape
+from skillshelf.skills.schema import _shapes as shapes
+from skillshelf.skills.schema._docstring import Docstring
+from skillshelf.skills.schema._shapes import Shape
 
 _SCALARS: Mapping[Any, Shape] = {
     str: shapes.STRING,

@@ -8,9 +8,8 @@ import os
 import sys
 from typing import Any
 
-from skillshelf.descriptor import Activation
 from skillshelf.shelf import Shelf
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import Activation, BaseSkill, tool
 from skillshelf.sources import DirectorySource, ObjectSource
 
 _SKILL_TEMPLATE = "---\nname: {name}\ndescription: {description}\n---\n\n{body}\n"

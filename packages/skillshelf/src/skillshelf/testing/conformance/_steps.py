@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from skillshelf.discovery import LOAD_TOOL
 from skillshelf.listing import parse
+from skillshelf.shelf import LOAD_TOOL
 from skillshelf.testing.conformance._face import Call, FaceConversation, Promise, Reply, Result
 from skillshelf.testing.conformance._stage import Stage
 from skillshelf.text import truncate

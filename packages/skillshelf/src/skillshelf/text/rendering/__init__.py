@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from skillshelf.lazy import export_lazily
-from skillshelf.rendering._output import Cleaned, ReviewPage, fits_screen, show_in_pager, truncate_cells
+from skillshelf.text.rendering._output import Cleaned, ReviewPage, fits_screen, show_in_pager, truncate_cells
 
 if TYPE_CHECKING:
-    from skillshelf.rendering._markdown import make_parser, markdown
+    from skillshelf.text.rendering._markdown import make_parser, markdown
 
 __all__ = ["Cleaned", "ReviewPage", "fits_screen", "make_parser", "markdown", "show_in_pager", "truncate_cells"]
 

@@ -27,7 +27,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from skillshelf.text import clean
+from skillshelf.text._untrusted import clean
 
 _STYLES = Theme(
     {

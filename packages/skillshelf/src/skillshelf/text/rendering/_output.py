@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from skillshelf.text import clean
+from skillshelf.text._untrusted import clean
 
 if TYPE_CHECKING:
     from skillshelf.trust import ReviewLine

@@ -1,6 +1,6 @@
 from abc import abstractmethod
 
-from skillshelf.skill import BaseSkill, tool
+from skillshelf.skills import BaseSkill, tool
 
 
 class SiteSkill(BaseSkill):

@@ -1,8 +1,8 @@
 """Judge whether an invisible character has an honest reason to be where it is.
 
 Invisible characters are ordinary in emoji and in some scripts (a joiner in a family emoji, a non-joiner in Persian), so
-each is judged by its neighbours. Compiling these patterns takes 5 ms, which text in ASCII never pays: `skillshelf.text`
-imports this module only when it needs it.
+each is judged by its neighbours. Compiling these patterns takes 5 ms, which text in ASCII never pays: this module is
+imported only when a text needs it.
 """
 
 import re

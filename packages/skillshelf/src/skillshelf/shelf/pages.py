@@ -79,7 +79,7 @@ def _find_page_end(text: str) -> int:
     if line_feed >= 0:
         return line_feed + 1
 
-    from skillshelf.hidden import HIDDEN
+    from skillshelf.text.hidden import HIDDEN
 
     for end in range(len(text) - 1, max(0, len(text) - _MAX_END_SEARCH), -1):
         around = text[end - 1 : end + 1]
