@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from repository import REPO
 from skillshelf.cli._doctor import ADAPTER_EXTRAS, EXTRAS, SKILL_EXTRAS
 from skillshelf.sandbox import find_sandbox
 from skillshelf_agent import DEFAULTS
 
 Run = Callable[..., tuple[int, str, str]]
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PROJECT = REPO / "packages/skillshelf/pyproject.toml"
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +111,7 @@ def announce(site: Path, distribution: str, entry_points: str = "") -> None:
 
 def test_it_works_without_the_agent(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It says nothing about models then."""
-    announce(tmp_path / "site", "skillshelf")  # which shadows the real one
+    announce(tmp_path / "site", "skillshelf_agent")  # which shadows the real one
     monkeypatch.syspath_prepend(tmp_path / "site")
     assert remarks(run, "model") == []
     assert run("doctor")[0] == 0

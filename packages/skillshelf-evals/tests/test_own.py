@@ -40,7 +40,7 @@ def _write_bundled(folder: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(resources.files("skillshelf.skill_authoring").joinpath(reference).read_bytes())
     (folder / "evals").mkdir()
-    shutil.copy(REPO / "tests" / "evals" / "own" / f"{skill.name}.yaml", folder / "evals" / "cases.yaml")
+    shutil.copy(REPO / "packages/skillshelf-evals/tests/own" / f"{skill.name}.yaml", folder / "evals" / "cases.yaml")
     head = f"---\nname: {skill.name}\ndescription: {skill.description}\n---\n"
     (folder / "SKILL.md").write_text(head + skill.instructions)
 

@@ -26,7 +26,6 @@ from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 
 Run = Callable[..., tuple[int, str, str]]
 EVALS = Path(__file__).parent / "evals"
-PROJECT = REPO / "packages/skillshelf-skills/pyproject.toml"
 
 
 def find_class(skill: AttachableSkill) -> type[BaseSkill]:
@@ -57,14 +56,15 @@ def test_its_evals_pass(skill: AttachableSkill, run: Run) -> None:
     assert code == 0, out
 
 
-def list_requirements(extra: str) -> set[str]:
+def list_requirements(extra: str, package: str = "skillshelf-skills") -> set[str]:
     """Return the names of the distributions that an extra asks for, itself or through another of our extras."""
-    extras = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]
+    project = REPO / "packages" / package / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
     names: set[str] = set()
     for requirement in extras[extra]:
-        if requirement.startswith("skillshelf["):
-            included = requirement.removeprefix("skillshelf[").removesuffix("]")
-            names.update(*map(list_requirements, included.split(",")))
+        ours = re.match(r"(skillshelf(?:-skills)?)\[(.+)\]", requirement)
+        if ours:
+            names.update(*(list_requirements(included, ours[1]) for included in ours[2].split(",")))
         else:
             names.add(normalize(re.split(r"[^\w.-]", requirement)[0]))
     return names

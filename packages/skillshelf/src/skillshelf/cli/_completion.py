@@ -36,9 +36,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     import shtab
 
-    from skillshelf.cli._main import COMMANDS, make_parser
+    from skillshelf.cli._main import list_installed_commands, make_parser
 
-    out.print(shtab.complete(make_parser(COMMANDS, _CompletingParser), args.shell))
+    out.print(shtab.complete(make_parser(list_installed_commands(), _CompletingParser), args.shell))
     return 0
 
 

@@ -55,6 +55,7 @@ EXTRAS = {
     "tokens": "exact token counts",
     "watch": "edits picked up at once",
     "search": "search by meaning",
+    "skills": "skills with tools that are attached by name (--with)",
 }
 """What each optional part of skillshelf is for."""
 SKILL_EXTRAS = (

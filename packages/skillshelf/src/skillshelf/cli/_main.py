@@ -174,6 +174,12 @@ def list_added_commands() -> list[str]:
     return [point.name for point in find_entry_points(_ENTRY_POINTS) if point.name not in COMMANDS]
 
 
+def list_installed_commands() -> list[str]:
+    """Return the names of the commands that can be run here, those of other packages among them."""
+    added = [point.name for point in find_entry_points(_ENTRY_POINTS)]
+    return [name for name in COMMANDS if name not in _EXTRAS] + added
+
+
 def _import_command(name: str) -> ModuleType:
     if name in COMMANDS and name not in _EXTRAS:
         return import_module(f"skillshelf.cli._{name}")

@@ -83,7 +83,7 @@ class Worker:
             [sys.executable, "-I", "-B", inner_side.__file__, program],
             folder="/",
             environment=_make_environment(),
-            readable=readable,
+            readable=[*readable, _find_import_folder(program)],
             writable=writable,
             network=network,
             descriptors=descriptors,
@@ -129,6 +129,14 @@ class Worker:
         except BaseException:  # an interrupt, too: the next request must not get the answer to this one
             self.close()
             raise
+
+
+def _find_import_folder(module: str) -> str:
+    """Return the folder that the package of a module is imported from: what the module imports must be readable."""
+    folder = os.path.dirname(os.path.abspath(module))
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder
 
 
 class _Process:
