@@ -80,6 +80,13 @@ def test_a_skill_that_waits_for_review_or_is_off_could_not_be_used(skills: Path)
     assert "unreviewed" not in codes(trusting, "sql-review", "review this migration")
 
 
+def test_a_bundled_skill_that_is_not_attached_says_how_to_attach_it(skills: Path) -> None:
+    core = agent(skills, "Fine.")
+    reasons = core.explain_unused("execution-debugging", "why did the build crash").explanation.reasons
+    assert [reason.code for reason in reasons] == ["not-attached"]
+    assert "--with execution-debugging" in reasons[0].fix
+
+
 def test_there_must_be_a_request(skills: Path) -> None:
     core = agent(skills)
     with pytest.raises(SkillError, match="Nothing was said yet"):

@@ -17,6 +17,7 @@ from skillshelf.errors import (
     SkillError,
     SkillNotFoundError,
 )
+from skillshelf.explain import explain_unavailable
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
 from skillshelf.settings import CHOICES, save_choice
@@ -32,7 +33,6 @@ from skillshelf_agent.terminal._prompt import rank_with_typos
 from skillshelf_agent.terminal._rules import make_rule_commands
 from skillshelf_agent.terminal._screen import view_resumed
 from skillshelf_agent.terminal._views import (
-    explain_unknown_skill,
     show_why_not,
     view_changes,
     view_context,
@@ -151,7 +151,7 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
             return False
         case UnknownCommand(typed=typed):
             if typed.startswith(SKILL_PREFIX):
-                unknown = explain_unknown_skill(face.core, typed.removeprefix(SKILL_PREFIX))
+                unknown = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
                 if unknown.reason:
                     raise unknown
             raise SkillError(str(resolved))
@@ -252,7 +252,7 @@ def _set_choice(face: ChatFace, typed: str) -> None:
     try:
         shelf.chosen.check(name, choice, shelf.catalog)
     except SkillNotFoundError:
-        raise explain_unknown_skill(face.core, name) from None
+        raise explain_unavailable(shelf, name, "/skills") from None
     face.core.choose_skills(save_choice(name, choice))
     face.print(f"{name} is set to {choice}." if choice else f"Your choice for {name} is removed.")
 

@@ -13,7 +13,6 @@ from rich.text import Text
 from skillshelf.errors import SkillError, SkillNotFoundError
 from skillshelf.explain import describe_level, explain_off, explain_unavailable
 from skillshelf.settings import settings_file
-from skillshelf.shelf.attachable import describe_attaching
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun, decode_text, list_names
 from skillshelf.text.rendering import truncate_cells
@@ -105,18 +104,13 @@ def view_skill(core: AgentCore, name: str) -> Sequence[RenderableType]:
     except SkillNotFoundError:
         if not name:
             raise SkillError("Which skill? Type /skills show NAME; /skills lists them.") from None
-        raise explain_unknown_skill(core, name) from None
+        raise explain_unavailable(core.shelf, name, "/skills") from None
 
     facts = [f"{skill.qualified} · {clean_line(skill.location)}", clean_line(skill.description)]
     if skill.references:
         facts.append("references: " + ", ".join(map(clean_line, skill.references)))
     instructions = clean(core.shelf.instructions(name))
     return (*(Text(fact, "dim") for fact in facts), "", Text(instructions))
-
-
-def explain_unknown_skill(core: AgentCore, name: str) -> SkillNotFoundError:
-    """Return an error that says why there is no skill of this name, and what the user can do about it."""
-    return explain_unavailable(core.shelf, name, attachable=describe_attaching(), command="/skills")
 
 
 def view_policy(core: AgentCore) -> Sequence[RenderableType]:

@@ -5,7 +5,7 @@ import argparse
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.cli._workspace import explain_unavailable, open_shelf
+from skillshelf.cli._workspace import open_shelf
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.settings import CHOICES, describe_choice, save_choice
 from skillshelf.shelf import Shelf
@@ -37,6 +37,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
         try:
             shelf.chosen.check(args.name, choice, shelf.catalog)
         except SkillNotFoundError:
+            from skillshelf.explain import explain_unavailable  # loads the approvals, which only a mistake pays
+
             raise explain_unavailable(shelf, args.name) from None
         shelf.choose(save_choice(args.name, choice))
     if args.json:

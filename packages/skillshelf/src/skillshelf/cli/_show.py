@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, add_listing_options
-from skillshelf.cli._workspace import explain_unavailable, open_shelf, skill_as_json
+from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Loaded, Shelf, Turn
@@ -63,6 +63,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     _check_arguments(args)
     shelf = open_shelf(args)
     if args.name is not None and args.name not in shelf.catalog:
+        from skillshelf.explain import explain_unavailable  # loads the approvals, which only a mistake pays
+
         raise explain_unavailable(shelf, args.name)
     if args.prompt:
         _show_prompt(shelf, args, out)

@@ -22,7 +22,6 @@ from skillshelf.explain import (
 from skillshelf.listing import Level
 from skillshelf.settings import load_settings
 from skillshelf.shelf import Shelf
-from skillshelf.shelf.attachable import describe_attaching
 from skillshelf.sources import DirectorySource
 from skillshelf.sources.workspace import SearchedFolder, Workspace
 from skillshelf.text import clean_line
@@ -92,7 +91,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
 
     reasons: list[Reason] = []
     if all(occurrence.status == "no skill" for occurrence in occurrences):
-        reasons.append(explain_absence(shelf, name, attachable=describe_attaching()))
+        reasons.append(explain_absence(shelf, name))
     searched = _list_searched(shelf, workspace)
 
     if args.json:
@@ -161,7 +160,6 @@ def _explain_request(args: argparse.Namespace, out: Output) -> int:
         request,
         disclosure=settings.disclosure,
         budget=settings.budget,
-        attachable=describe_attaching(),
     )
     if args.json:
         out.print_json(_as_json(explanation))

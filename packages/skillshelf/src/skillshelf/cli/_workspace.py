@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from skillshelf.cli._output import complain
-from skillshelf.errors import SkillError, SkillNotFoundError, SourceError
+from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_choices, load_settings
 from skillshelf.shelf import Shelf, project_sources, workspace_sources
 from skillshelf.skills import BaseSkill, Candidate, Catalog, Choice, SkillDescriptor
@@ -41,14 +41,6 @@ def open_shelf(
             workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
         )
         return Shelf([*sources, *further], counter=counter, choices={**load_choices(), **off}, here=workspace.folder)
-
-
-def explain_unavailable(shelf: Shelf, name: str) -> SkillNotFoundError:
-    """Return an error that says why there is no skill of this name, and what to do about it."""
-    from skillshelf.explain import explain_unavailable
-    from skillshelf.shelf.attachable import describe_attaching
-
-    return explain_unavailable(shelf, name, attachable=describe_attaching())
 
 
 def prepare_search(shelf: Shelf) -> None:

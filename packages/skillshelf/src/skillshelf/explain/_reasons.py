@@ -1,14 +1,14 @@
 """The reasons why a model doesn't see or can't use a skill, with the sentence that every interface shows."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.listing import Level, Listing, Shortened
 from skillshelf.settings import describe_choice
+from skillshelf.shelf.attachable import describe_attaching, list_attachable
 from skillshelf.skills import MAX_DESCRIPTION, Candidate, Diagnostic, SkillDescriptor
 from skillshelf.text import clean_line, closest_names, count_noun, list_names, truncate
 from skillshelf.trust import Pending, Trust, TrustedSource, find_pending_skill, needs_review
@@ -61,17 +61,10 @@ class Reason:
 # --- names without a skill ---
 
 
-def explain_absence(
-    shelf: "Shelf",
-    name: str,
-    *,
-    attachable: Mapping[str, str] = MappingProxyType({}),
-    command: str = "skillshelf",
-) -> Reason:
+def explain_absence(shelf: "Shelf", name: str, command: str = "skillshelf") -> Reason:
     """Explain to the user why there is no skill of this name on the shelf.
 
-    `attachable` maps bundled skills to the way to attach them. `command` begins the commands in fixes: the chat has
-    `/skills`.
+    `command` begins the commands in fixes: the chat has `/skills`.
     """
     skill = _find_off(shelf, name)
     if skill is not None:
@@ -89,30 +82,25 @@ def explain_absence(
         if note.severity == "error" and name in (folder, os.path.basename(note.path)):
             return Reason("broken", describe_broken("its file", note), note.fix or "`skillshelf check` explains it")
 
-    if name in attachable:
-        return Reason("not-attached", "it comes with skillshelf, and isn't attached here", attachable[name])
+    attaching = describe_attaching()
+    if name in attaching:
+        return Reason("not-attached", "it comes with skillshelf, and isn't attached here", attaching[name])
 
     fix = "/skills lists all skills" if command == "/skills" else "`skillshelf list` shows all skills"
-    closest = _find_closest(shelf, name, attachable)
+    closest = _find_closest(shelf, name)
     if closest:
         fix = f"did you mean {' or '.join(map(repr, closest))}?"
     return Reason("missing", f"there is no skill named {truncate(name, MAX_ECHOED)!r}", fix)
 
 
-def explain_unavailable(
-    shelf: "Shelf",
-    name: str,
-    *,
-    attachable: Mapping[str, str] = MappingProxyType({}),
-    command: str = "skillshelf",
-) -> SkillNotFoundError:
-    """Return an error that tells the user why there is no skill of this name. The arguments: see `explain_absence`."""
-    reason = explain_absence(shelf, name, attachable=attachable, command=command)
+def explain_unavailable(shelf: "Shelf", name: str, command: str = "skillshelf") -> SkillNotFoundError:
+    """Return an error that tells the user why there is no skill of this name. `command`: see `explain_absence`."""
+    reason = explain_absence(shelf, name, command)
     if reason.code == "missing":
         hint = f"{reason.fix[0].upper()}{reason.fix[1:]}"
         if not hint.endswith("?"):
             hint += "."
-        return SkillNotFoundError(name, _find_closest(shelf, name, attachable), hint=hint)
+        return SkillNotFoundError(name, _find_closest(shelf, name), hint=hint)
     return SkillNotFoundError(name, reason=reason.message, hint=f"Fix: {reason.fix}.")
 
 
@@ -146,8 +134,9 @@ def _find_off(shelf: "Shelf", name: str) -> SkillDescriptor | None:
     return None
 
 
-def _find_closest(shelf: "Shelf", name: str, attachable: Mapping[str, str]) -> tuple[str, ...]:
-    return closest_names(name.partition("@")[0] or name, dict.fromkeys([*shelf.catalog, *attachable]))
+def _find_closest(shelf: "Shelf", name: str) -> tuple[str, ...]:
+    names = [*shelf.catalog, *(skill.name for skill in list_attachable())]
+    return closest_names(name.partition("@")[0] or name, dict.fromkeys(names))
 
 
 # --- skills on the shelf ---

@@ -1,8 +1,7 @@
 """Why a skill comes up for a request, or doesn't: what the listing shows of it, and where search ranks it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from skillshelf.explain._reasons import (
@@ -149,18 +148,16 @@ def explain_request(
     disclosure: ListingForm = "auto",
     budget: int = DEFAULT_BUDGET,
     listing: Listing | None = None,
-    attachable: Mapping[str, str] = MappingProxyType({}),
     command: str = "skillshelf",
 ) -> RequestExplanation:
     """Explain why a skill comes up for a request, or why it doesn't.
 
     `listing` is the one the model got. Without it, one is made with this form and budget, as a conversation that begins
-    with the request gets it. `attachable` maps bundled skills to the way to attach them, and `command` begins the
-    commands in fixes.
+    with the request gets it. `command` begins the commands in fixes.
     """
     catalog = shelf.catalog
     if name not in catalog:
-        reason = explain_absence(shelf, name, attachable=attachable, command=command)
+        reason = explain_absence(shelf, name, command)
         return RequestExplanation(name, request, (reason,))
 
     candidate = catalog.find(name)
