@@ -355,8 +355,8 @@ _LIMITS = (
     ("results", "MAX_MEDIA", "images and sound in one tool result, in bytes"),
     ("sources._limits", "MAX_DEPTH", "nested folders"),
     ("sources._limits", "MAX_FOLDERS", "folders below a root (`DirectorySource(max_folders=…)`)"),
-    ("lint._format", "MAX_TOKENS", "tokens of instructions before `check` warns"),
-    ("lint._format", "MAX_LINES", "lines of instructions before `check` warns"),
+    ("lint._limits", "MAX_TOKENS", "tokens of instructions before `check` warns"),
+    ("lint._limits", "MAX_LINES", "lines of instructions before `check` warns"),
 )
 _KINDS = {
     "codes": _codes,

@@ -15,7 +15,8 @@ from skillshelf import DirectorySource, Shelf, SkillNotFoundError, SkillUnreadab
 from skillshelf.errors import TrustError
 from skillshelf.files import system
 from skillshelf.trust import Pending, Trust, TrustedSource, review_text, summary, trusted_text
-from skillshelf.trust._trees import MAX_FILES, take_snapshot
+from skillshelf.trust._limits import MAX_FILES
+from skillshelf.trust._trees import take_snapshot
 
 Write = Callable[..., Path]
 

@@ -9,10 +9,8 @@ from skillshelf.errors import FileAccessError
 from skillshelf.files import ABSENT, read_version, replace_below
 from skillshelf.text import count_noun, decode_text
 from skillshelf_agent.filetools._access import FileAccess, Parts, show_path
+from skillshelf_agent.filetools._limits import MAX_CHANGED_BYTES, MAX_LINE_PAIRS
 
-_MAX_BYTES = 10 * 1024 * 1024
-_MAX_LINE_PAIRS = 4_000_000
-"""Beyond this, `difflib` can take seconds: the middle of the diff is then all old lines and all new ones."""
 _CONTEXT_LINES = 3
 
 
@@ -65,7 +63,7 @@ def _propose_write(access: FileAccess, path: str, content: str) -> Change:
     parts = access.resolve_target(path)
     _check_encodable(content)
     with access.explain(path, parts):
-        version = read_version(access.root, parts, _MAX_BYTES)
+        version = read_version(access.root, parts, MAX_CHANGED_BYTES)
 
     return Change(
         parts=parts,
@@ -82,7 +80,7 @@ def _propose_edit(access: FileAccess, path: str, replacements: Sequence[Replacem
     """Return the change that makes these replacements in a file. Raises FileAccessError."""
     parts = access.resolve_target(path)
     with access.explain(path, parts):
-        version = read_version(access.root, parts, _MAX_BYTES)
+        version = read_version(access.root, parts, MAX_CHANGED_BYTES)
         if version.sha256 == ABSENT:
             raise FileNotFoundError
 
@@ -109,7 +107,9 @@ def apply_change(access: FileAccess, change: Change) -> None:
     Raises FileChanged if it is not, and FileAccessError if the write fails.
     """
     with access.explain(change.shown, change.parts):
-        replace_below(access.root, change.parts, change.new.encode(), expected=change.old_sha256, limit=_MAX_BYTES)
+        replace_below(
+            access.root, change.parts, change.new.encode(), expected=change.old_sha256, limit=MAX_CHANGED_BYTES
+        )
 
 
 def _collect_replacements(
@@ -183,7 +183,7 @@ def _diff_lines(old: list[str], new: list[str], name: str) -> Iterator[str]:
     new_end = len(new) - common_end
     removed = old[start:old_end]
     added = new[start:new_end]
-    if len(removed) * len(added) <= _MAX_LINE_PAIRS:
+    if len(removed) * len(added) <= MAX_LINE_PAIRS:
         yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="", n=_CONTEXT_LINES)
         return
 

@@ -7,13 +7,10 @@ from skillshelf.errors import FileAccessError
 from skillshelf.files import TreeEntry, list_folder, open_folder_below, system
 from skillshelf.sources import IgnoreRules
 from skillshelf_agent.filetools._access import FileAccess, Parts, is_hidden, show_path
+from skillshelf_agent.filetools._limits import MAX_CHARS, MAX_GLOB, MAX_QUOTED_PATTERN, MAX_RESULTS
 from skillshelf_agent.filetools._line_search import PatternError, search_lines
-from skillshelf_agent.filetools._reading import MAX_CHARS
 from skillshelf_agent.filetools._tree import FileTree, GitIgnore
 
-_MAX_RESULTS = 1000
-_MAX_GLOB = 500
-_MAX_QUOTED_PATTERN = 200
 _NO_MATCHES = "No matches found."
 
 
@@ -59,8 +56,8 @@ def find_files(access: FileAccess, pattern: str, path: str) -> str:
     """Return the paths below a folder that match a glob. Raises FileAccessError."""
     parts = access.resolve(path)
     names = [name for name in pattern.split("/") if name not in ("", ".")]
-    if pattern.startswith("/") or not names or ".." in names or len(pattern) > _MAX_GLOB:
-        quoted = pattern[:_MAX_QUOTED_PATTERN]
+    if pattern.startswith("/") or not names or ".." in names or len(pattern) > MAX_GLOB:
+        quoted = pattern[:MAX_QUOTED_PATTERN]
         raise FileAccessError(f"{quoted!r} is not a glob relative to {show_path(path)!r}, such as '**/*.py'.")
 
     # The same matcher as for ignore files: no pattern takes more than its length times that of the path.
@@ -83,7 +80,7 @@ def find_files(access: FileAccess, pattern: str, path: str) -> str:
             if is_folder:
                 line += "/"
             lines.append(line)
-            if len(lines) > _MAX_RESULTS:
+            if len(lines) > MAX_RESULTS:
                 break
     return _join_page(lines, tree.notes(), noun="matches", if_empty=_NO_MATCHES)
 
@@ -93,8 +90,8 @@ def search_files(access: FileAccess, pattern: str, path: str, include_glob: str 
     parts = access.resolve(path)
     glob_names: list[str] = []
     if include_glob:
-        if len(include_glob) > _MAX_GLOB:
-            raise FileAccessError(f"include_glob has more than {_MAX_GLOB} characters.")
+        if len(include_glob) > MAX_GLOB:
+            raise FileAccessError(f"include_glob has more than {MAX_GLOB} characters.")
         glob_names = include_glob.split("/")
 
     deadline = time.monotonic() + seconds
@@ -102,13 +99,13 @@ def search_files(access: FileAccess, pattern: str, path: str, include_glob: str 
     try:
         with access.explain(path, parts):
             files = tree.read_files(include_glob)
-            result = search_lines(files, pattern, limit=_MAX_RESULTS, seconds=seconds)
+            result = search_lines(files, pattern, limit=MAX_RESULTS, seconds=seconds)
     except PatternError as error:
-        raise FileAccessError(f"The pattern {pattern[:_MAX_QUOTED_PATTERN]!r} cannot be used: {error}.") from None
+        raise FileAccessError(f"The pattern {pattern[:MAX_QUOTED_PATTERN]!r} cannot be used: {error}.") from None
 
     notes = tree.notes()
     if result.has_more:
-        notes.insert(0, f"[... truncated at {_MAX_RESULTS} matches]")
+        notes.insert(0, f"[... truncated at {MAX_RESULTS} matches]")
     if result.timed_out or tree.timed_out:
         notes.append(f"[stopped after {seconds:g} s; narrow the path, the glob or the pattern to search the rest]")
     if result.slow_files:
@@ -127,7 +124,7 @@ def _join_page(lines: list[str], notes: list[str], *, noun: str, if_empty: str) 
     room = MAX_CHARS
     for line in lines:
         room -= len(line) + 1
-        if room < 0 or len(shown) >= _MAX_RESULTS:
+        if room < 0 or len(shown) >= MAX_RESULTS:
             notes = [f"[... truncated at {len(shown)} {noun}]", *notes]
             break
         shown.append(line)

@@ -14,16 +14,10 @@ from typing import NamedTuple
 
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits
 from skillshelf_agent.filetools import _matcher
+from skillshelf_agent.filetools._limits import MAX_LINE, MAX_PATTERN, MAX_SHOWN_LINE, MAX_SLOW_FILES
 from skillshelf_agent.filetools._matcher import show_part
 
 _LITERAL_PATTERN = re.compile(r"[^\\.^$*+?{}\[\]|()\r\n]+")
-_MAX_PATTERN = 1000
-_MAX_LINE = 10_000
-"""Longer lines are searched in their beginning only: `\\s+$` takes quadratic time, some 0.1 s for this many spaces."""
-_MAX_SHOWN = 500
-"""The most characters of a line that a result holds."""
-_MAX_SLOW_FILES = 2
-"""After this many files on which the pattern took too long, the pattern is to blame and not the files."""
 
 _BATCH_BYTES = 1024 * 1024
 _BATCH_FILES = 200
@@ -74,8 +68,8 @@ def search_lines(
     The result has at most `limit` lines. The search ends after `seconds`; a file that takes more than `file_seconds` of
     processor time is left out. Raises PatternError.
     """
-    if len(pattern) > _MAX_PATTERN:
-        raise PatternError(f"it has {len(pattern):,} characters, and at most {_MAX_PATTERN:,} are allowed")
+    if len(pattern) > MAX_PATTERN:
+        raise PatternError(f"it has {len(pattern):,} characters, and at most {MAX_PATTERN:,} are allowed")
 
     deadline = time.monotonic() + seconds
     if _LITERAL_PATTERN.fullmatch(pattern):
@@ -115,9 +109,9 @@ def _search_literal(files: Iterable[SearchedFile], text: str, limit: int, deadli
 
             # Four bytes are the most that a character takes.
             before = data[start:position].decode(errors="replace")
-            after = data[position : min(end, position + 4 * _MAX_SHOWN)].decode(errors="replace")
+            after = data[position : min(end, position + 4 * MAX_SHOWN_LINE)].decode(errors="replace")
             line = (before + after).removesuffix("\r")
-            result.matches.append(MatchingLine(path, number, show_part(line, len(before), _MAX_SHOWN)))
+            result.matches.append(MatchingLine(path, number, show_part(line, len(before), MAX_SHOWN_LINE)))
 
             position = data.find(needle, end)
     return result
@@ -149,8 +143,8 @@ class _PatternSearch:
         self._options = {
             "pattern": pattern,
             "seconds": file_seconds,
-            "max_line": _MAX_LINE,
-            "max_shown": _MAX_SHOWN,
+            "max_line": MAX_LINE,
+            "max_shown": MAX_SHOWN_LINE,
         }
 
     @property
@@ -187,5 +181,5 @@ class _PatternSearch:
 
     def _add_slow_file(self, path: str) -> None:
         self.result.slow_files.append(path)
-        if len(self.result.slow_files) >= _MAX_SLOW_FILES:
+        if len(self.result.slow_files) >= MAX_SLOW_FILES:
             raise PatternError("it takes too long to match; write a simpler one, without repetition inside repetition")

@@ -6,14 +6,8 @@ from dataclasses import dataclass
 from skillshelf.errors import FileAccessError
 from skillshelf.files import open_file_below, read_at, system
 from skillshelf_agent.filetools._access import FileAccess, show_path
+from skillshelf_agent.filetools._limits import MAX_CHARS, MAX_COUNTED_BYTES, MAX_LINES, MAX_MEDIA_BYTES
 
-MAX_CHARS = 50_000
-"""The most characters of a page."""
-_MAX_LINES = 2000
-_MAX_MEDIA_BYTES = 5_000_000
-"""The strictest limit for an image among the large providers."""
-_MAX_COUNTED_BYTES = 256 * 1024 * 1024
-"""How far into a file lines are counted: a quarter of a second. The rest can be searched, but not paged."""
 _CHUNK_BYTES = 1024 * 1024
 _SAMPLE_BYTES = 8192
 _SIGNATURES = (
@@ -45,7 +39,7 @@ def read_page(access: FileAccess, path: str, offset: int = 0, limit: int | None 
     if not parts:
         raise FileAccessError(f"{show_path(path)!r} is a folder. Use list_directory.")
 
-    max_lines = min(limit or _MAX_LINES, _MAX_LINES)
+    max_lines = min(limit or MAX_LINES, MAX_LINES)
     with access.explain(path, parts), open_file_below(access.root, parts) as (fd, info):
         sample = system.pread(fd, _SAMPLE_BYTES, 0)
         media_type = sniff_media_type(sample)
@@ -71,7 +65,7 @@ def _read_lines(fd: int, path: str, size: int, offset: int, max_lines: int) -> s
                 f"Offset {offset} is past the end of {show_path(path)!r}: it has {counted.lines} lines."
             )
         raise FileAccessError(
-            f"Line {offset} of {show_path(path)!r} is beyond its first {_MAX_COUNTED_BYTES:,} bytes, and only those "
+            f"Line {offset} of {show_path(path)!r} is beyond its first {MAX_COUNTED_BYTES:,} bytes, and only those "
             "are read by line. A command can look further, if the user allows it."
         )
 
@@ -134,7 +128,7 @@ def _number_lines(text: str, offset: int, max_lines: int) -> _NumberedLines:
 
 @dataclass(frozen=True, slots=True)
 class _LineCount:
-    """The lines of a file, counted as far as _MAX_COUNTED_BYTES."""
+    """The lines of a file, counted as far as MAX_COUNTED_BYTES."""
 
     lines: int
     is_whole: bool
@@ -150,7 +144,7 @@ def _count_lines(fd: int, line: int) -> _LineCount:
     last_byte = b"\n"
     position = 0 if line == 0 else None
 
-    while bytes_read < _MAX_COUNTED_BYTES:
+    while bytes_read < MAX_COUNTED_BYTES:
         chunk = system.pread(fd, _CHUNK_BYTES, bytes_read)
         if not chunk:
             lines = newlines
@@ -190,9 +184,9 @@ def sniff_media_type(sample: bytes) -> str:
 
 def _read_media(fd: int, path: str, size: int, media_type: str) -> str | Media:
     header = f"[{show_path(path)} | {media_type} | {size} bytes]\n"
-    if size > _MAX_MEDIA_BYTES:
-        return f"{header}Too large to view: the limit is {_MAX_MEDIA_BYTES} bytes.\n"
-    return Media(header, read_at(fd, 0, _MAX_MEDIA_BYTES, size), media_type)
+    if size > MAX_MEDIA_BYTES:
+        return f"{header}Too large to view: the limit is {MAX_MEDIA_BYTES} bytes.\n"
+    return Media(header, read_at(fd, 0, MAX_MEDIA_BYTES, size), media_type)
 
 
 def _describe_binary(path: str, size: int) -> str:

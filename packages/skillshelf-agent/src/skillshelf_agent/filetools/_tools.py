@@ -15,9 +15,9 @@ from skillshelf_agent._own_tools import make_tool
 from skillshelf_agent.filetools import _finding
 from skillshelf_agent.filetools._access import FileAccess
 from skillshelf_agent.filetools._changes import Replacement
+from skillshelf_agent.filetools._limits import SEARCH_SECONDS
 from skillshelf_agent.filetools._reading import Media, read_page
 
-_SEARCH_SECONDS = 20.0
 _NOT_ALLOWED = "The file was not changed: nothing has allowed it."
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ class FileTools:
     of `write_file` and `edit_file`, once they are allowed: by themselves, these two change nothing.
     """
 
-    def __init__(self, access: FileAccess, *, search_seconds: float = _SEARCH_SECONDS) -> None:
+    def __init__(self, access: FileAccess, *, search_seconds: float = SEARCH_SECONDS) -> None:
         self.access = access
         self._search_seconds = search_seconds
         methods = (

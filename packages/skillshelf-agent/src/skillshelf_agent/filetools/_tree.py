@@ -21,13 +21,8 @@ from skillshelf.files import (
 )
 from skillshelf.sources import VERSION_CONTROL_FOLDERS, IgnoreRules
 from skillshelf_agent.filetools._access import FileAccess, Parts, is_hidden, show_path
+from skillshelf_agent.filetools._limits import MAX_IGNORE_BYTES, MAX_NAMED_FILES, MAX_SEARCHED_FILE, MAX_WALKED
 from skillshelf_agent.filetools._reading import is_binary
-
-_MAX_WALKED = 100_000
-_MAX_SEARCHED_FILE = 10 * 1024 * 1024
-_MAX_IGNORE_BYTES = 64 * 1024
-_MAX_NAMED_FILES = 10
-"""How many of the files that were left out are named."""
 
 
 class FileTree:
@@ -69,7 +64,7 @@ class FileTree:
 
         for entry in entries:
             self._walked += 1
-            if self._walked > _MAX_WALKED:
+            if self._walked > MAX_WALKED:
                 return
             if time.monotonic() > self._deadline:
                 self.timed_out = True
@@ -91,8 +86,8 @@ class FileTree:
         except NotPlainFile:
             # If the path is not that of a single file either, reading it says what is wrong.
             path = "/".join(self._parts)
-            page = read_file(self._access.root, self._parts, 0, _MAX_SEARCHED_FILE + 1)
-            if page.size > _MAX_SEARCHED_FILE:
+            page = read_file(self._access.root, self._parts, 0, MAX_SEARCHED_FILE + 1)
+            if page.size > MAX_SEARCHED_FILE:
                 self._skipped_files.append(path)
             elif not is_binary(page.data):
                 yield path, page.data
@@ -100,8 +95,8 @@ class FileTree:
     def notes(self) -> list[str]:
         """Return a line for each kind of thing that was left out."""
         notes: list[str] = []
-        if self._walked > _MAX_WALKED:
-            notes.append(f"[stopped after {_MAX_WALKED:,} files and folders; narrow the path]")
+        if self._walked > MAX_WALKED:
+            notes.append(f"[stopped after {MAX_WALKED:,} files and folders; narrow the path]")
         if self._skipped_files:
             names = _name_some(self._skipped_files)
             notes.append(f"[{len(self._skipped_files)} files skipped (too large or unreadable): {names}]")
@@ -160,9 +155,9 @@ class FileTree:
         except (OSError, NotPlainFile):
             return None
         try:
-            if info.st_size > _MAX_SEARCHED_FILE:
+            if info.st_size > MAX_SEARCHED_FILE:
                 return None
-            return read_at(fd, 0, _MAX_SEARCHED_FILE, info.st_size)
+            return read_at(fd, 0, MAX_SEARCHED_FILE, info.st_size)
         except OSError:
             return None
         finally:
@@ -200,7 +195,7 @@ class GitIgnore:
     def _read(self, parts: Parts, folder: int) -> None:
         fd, _ = open_plain(".gitignore", folder, system.fstat(folder).st_dev)
         try:
-            text = system.pread(fd, _MAX_IGNORE_BYTES, 0).decode(errors="replace")
+            text = system.pread(fd, MAX_IGNORE_BYTES, 0).decode(errors="replace")
         finally:
             system.close(fd)
         self._rules[parts] = IgnoreRules.parse(text)
@@ -221,7 +216,7 @@ def _matches_glob(glob: str | None, path: str, full_path: str) -> bool:
 
 
 def _name_some(paths: list[str]) -> str:
-    names = ", ".join(show_path(path) for path in paths[:_MAX_NAMED_FILES])
-    if len(paths) > _MAX_NAMED_FILES:
+    names = ", ".join(show_path(path) for path in paths[:MAX_NAMED_FILES])
+    if len(paths) > MAX_NAMED_FILES:
         names += ", ..."
     return names

@@ -15,6 +15,20 @@ The bytes alone are no limit: parsed, 32 MiB of empty lists take 6 GiB.
 """
 MAX_TOOL_LIST = 4 * 1024 * 1024
 """Bytes of all pages of a tool list."""
+MAX_TOOLS = 128
+MAX_NAME = 64
+MAX_DESCRIPTION = 1_024
+MAX_SCHEMA = 16 * 1024
+MAX_SCHEMA_TEXT = 400
+"""Characters of a description in a schema."""
+MAX_DEPTH = 16
+MAX_RESULT = 50_000
+"""Characters of a result."""
+MAX_PARTS = 100
+MAX_PROBLEM = 300
+MAX_ERRORS = 2_000
+"""Bytes of a program's last errors."""
+MAX_NOTICES = 20
 
 TOO_LONG = f"a message over {MAX_MESSAGE // 1024**2} MiB"
 TOO_MANY_VALUES = f"a message with over {MAX_VALUES:,} values"

@@ -20,11 +20,10 @@ from skillshelf.errors import SettingsError
 from skillshelf.sandbox import CleanPath
 from skillshelf_agent._processes import signal_group
 from skillshelf_agent.servers import _guard
-from skillshelf_agent.servers._limits import MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
+from skillshelf_agent.servers._limits import MAX_ERRORS, MAX_MESSAGE, TOO_LONG, TOO_MANY_VALUES, has_too_many_values
 from skillshelf_agent.servers._settings import ServerSettings
 
 _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
-_MAX_ERRORS = 2_000
 _SECONDS_TO_EXIT = 2.0
 _SECONDS_AFTER_TERM = 1.0
 _MESSAGE_START = re.compile(rb'\s*(?:\[\s*)?\{\s*"(?:jsonrpc|id|method|params|result|error)"')
@@ -159,7 +158,7 @@ class ServerProgram:
         assert stream is not None
         with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
             async for data in stream:
-                self._errors = (self._errors + data)[-_MAX_ERRORS:]
+                self._errors = (self._errors + data)[-MAX_ERRORS:]
 
 
 def _is_damaged(line: bytes) -> bool:

@@ -23,7 +23,19 @@ from skillshelf.errors import SettingsError
 from skillshelf.skills.results import MAX_MEDIA
 from skillshelf.text import clean_line, count_noun, find_hidden, hide_values, text_for_model, to_json, truncate
 from skillshelf_agent.filetools import sniff_media_type
-from skillshelf_agent.servers._limits import MAX_TOOL_LIST, limit_response
+from skillshelf_agent.servers._limits import (
+    MAX_DEPTH,
+    MAX_DESCRIPTION,
+    MAX_NAME,
+    MAX_PARTS,
+    MAX_PROBLEM,
+    MAX_RESULT,
+    MAX_SCHEMA,
+    MAX_SCHEMA_TEXT,
+    MAX_TOOL_LIST,
+    MAX_TOOLS,
+    limit_response,
+)
 from skillshelf_agent.servers._program import ServerProgram
 from skillshelf_agent.servers._settings import ServerSettings
 
@@ -31,18 +43,9 @@ State = Literal["starting", "ready", "failed", "stopped"]
 
 _SEPARATOR = "__"
 """Between the server's name and the tool's. No tool of the agent's own has it in its name."""
-_MAX_TOOLS = 128
-_MAX_NAME = 64
-_MAX_DESCRIPTION = 1_024
-_MAX_SCHEMA = 16 * 1024
-_MAX_SCHEMA_TEXT = 400
-_MAX_DEPTH = 16
 _OTHER_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
 _ANY_ARGUMENTS: dict[str, Any] = {"type": "object"}
-_MAX_RESULT = 50_000
-_MAX_PARTS = 100
 _SOUNDS = ("audio/mpeg", "audio/wav")
-_MAX_PROBLEM = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +136,8 @@ class ToolServer:
 
     def _make_safe(self, text: str) -> str:
         """Return a text of the server or the SDK for a message: one line, without keys and control characters."""
-        hidden = hide_values(text, self.settings.list_secrets())[: 10 * _MAX_PROBLEM]
-        return truncate(clean_line(hidden), _MAX_PROBLEM)
+        hidden = hide_values(text, self.settings.list_secrets())[: 10 * MAX_PROBLEM]
+        return truncate(clean_line(hidden), MAX_PROBLEM)
 
     async def _open_http(self, stack: AsyncExitStack) -> Any:
         timeout = httpx2.Timeout(30, read=self.settings.call_seconds + 30)
@@ -166,9 +169,9 @@ class ToolServer:
             if missing:
                 self._report(f"The MCP server {self.name} has no tool named {missing[0]!r:.80}.")
             found = [tool for tool in found if tool.name in wanted]
-        if len(found) > _MAX_TOOLS:
+        if len(found) > MAX_TOOLS:
             self._report(
-                f"The MCP server {self.name} has more than {_MAX_TOOLS} tools, so some are left out. Name those you "
+                f"The MCP server {self.name} has more than {MAX_TOOLS} tools, so some are left out. Name those you "
                 f"want in your settings: `tools` in [mcp.{self.name}]."
             )
         return _describe_tools(self.name, found)
@@ -230,10 +233,10 @@ def _is_damage(error: BaseException) -> bool:
 def _read_parts(result: types.CallToolResult) -> list[str | BinaryContent]:
     """Return a result as texts and images, no longer than other results."""
     parts: list[str | BinaryContent] = []
-    room = _MAX_RESULT
+    room = MAX_RESULT
     media = MAX_MEDIA
     left_out = 0
-    for block in result.content[:_MAX_PARTS]:
+    for block in result.content[:MAX_PARTS]:
         if isinstance(block, types.ImageContent | types.AudioContent):
             content = _read_media(block, media)
             if content is None:
@@ -252,10 +255,10 @@ def _read_parts(result: types.CallToolResult) -> list[str | BinaryContent]:
 
     if left_out:
         parts.append(f"[… {left_out:,} characters were left out]")
-    if len(result.content) > _MAX_PARTS:
-        parts.append(f"[… {count_noun(len(result.content) - _MAX_PARTS, 'further part')} left out]")
+    if len(result.content) > MAX_PARTS:
+        parts.append(f"[… {count_noun(len(result.content) - MAX_PARTS, 'further part')} left out]")
     if not parts and result.structured_content is not None:
-        parts.append(truncate(text_for_model(to_json(result.structured_content)), _MAX_RESULT))
+        parts.append(truncate(text_for_model(to_json(result.structured_content)), MAX_RESULT))
     return parts or ["(no output)"]
 
 
@@ -294,8 +297,8 @@ def _describe_tools(server: str, tools: Sequence[types.Tool]) -> dict[str, Serve
     described: dict[str, ServerTool] = {}
     for tool in tools:
         name = _make_name(server, tool.name)
-        if name not in described and len(described) < _MAX_TOOLS:
-            text = truncate(clean_line(tool.description or ""), _MAX_DESCRIPTION)
+        if name not in described and len(described) < MAX_TOOLS:
+            text = truncate(clean_line(tool.description or ""), MAX_DESCRIPTION)
             description = f"[From the MCP server {server}] {text}".rstrip()
             described[name] = ServerTool(name, tool.name, description, _clean_schema(tool.input_schema))
     return described
@@ -304,7 +307,7 @@ def _describe_tools(server: str, tools: Sequence[types.Tool]) -> dict[str, Serve
 def _make_name(server: str, tool: str) -> str:
     """Return a name that providers accept. A name that had to be shortened gets a mark that keeps it apart."""
     plain = _OTHER_CHARACTERS.sub("_", tool) or "tool"
-    room = _MAX_NAME - len(server) - len(_SEPARATOR)
+    room = MAX_NAME - len(server) - len(_SEPARATOR)
     if len(plain) > room:
         mark = hashlib.sha256(tool.encode(errors="surrogatepass")).hexdigest()[:8]
         plain = f"{plain[: room - 9]}_{mark}"
@@ -315,7 +318,7 @@ def _clean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a schema with its texts cut and cleaned. One that is too large, too deep or hides something is dropped."""
     try:
         cleaned = _clean_value(schema, 0)
-        is_fit = isinstance(cleaned, dict) and len(json.dumps(cleaned)) <= _MAX_SCHEMA
+        is_fit = isinstance(cleaned, dict) and len(json.dumps(cleaned)) <= MAX_SCHEMA
     except (ValueError, TypeError, RecursionError):
         is_fit = False
     if not is_fit:
@@ -324,10 +327,10 @@ def _clean_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean_value(value: Any, depth: int) -> Any:
-    if depth > _MAX_DEPTH:
+    if depth > MAX_DEPTH:
         raise ValueError("too deep")
     if isinstance(value, str):
-        return truncate(clean_line(value), _MAX_SCHEMA_TEXT)
+        return truncate(clean_line(value), MAX_SCHEMA_TEXT)
     if isinstance(value, Mapping):
         cleaned: dict[str, Any] = {}
         for key, item in value.items():

@@ -15,12 +15,12 @@ from pydantic_core import SchemaValidator, core_schema
 
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.settings import settings_file
+from skillshelf_agent.servers._limits import MAX_NOTICES
 from skillshelf_agent.servers._settings import ServerSettings, find_workspace_servers
 
 if TYPE_CHECKING:
     from skillshelf_agent.servers._server import ToolServer
 
-_MAX_NOTICES = 20
 _SERVER = "skillshelf_mcp_server"
 # The server checks its arguments itself: its schema is only shown to the model.
 _ANY_ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -86,7 +86,7 @@ class ToolServers:
 
     def take_notices(self) -> list[str]:
         """Return what the user should know since the last time."""
-        notices = self._notices[:_MAX_NOTICES]
+        notices = self._notices[:MAX_NOTICES]
         self._notices.clear()
         return notices
 

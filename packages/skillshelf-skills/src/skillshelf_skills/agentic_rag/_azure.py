@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 from skillshelf.errors import MissingExtraError
 from skillshelf.text import clean_line, truncate
 from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
-from skillshelf_skills.agentic_rag._passages import MAX_CHARACTERS
+from skillshelf_skills.agentic_rag._limits import MAX_CHARACTERS, MAX_REASON
 from skillshelf_skills.agentic_rag._sources import Passage
 
 try:
@@ -21,7 +21,6 @@ except ModuleNotFoundError as error:
 
 KEY_VARIABLE = "AZURE_SEARCH_KEY"
 _PREFIX = "AZURE_SEARCH_"
-_MAX_REASON = 300
 
 
 class AzureOptions(NamedTuple):
@@ -124,7 +123,7 @@ class AzureIndex:
 
     def _explain(self, error: exceptions.AzureError) -> SourceFailedError:
         if isinstance(error, exceptions.HttpResponseError):
-            reason = truncate(clean_line(error.message), _MAX_REASON).rstrip(".")
+            reason = truncate(clean_line(error.message), MAX_REASON).rstrip(".")
             return self._fail(f"Azure AI Search answered with status {error.status_code}: {reason}.")
         return self._fail(f"there is no connection to Azure AI Search ({type(error).__name__}).")
 

@@ -15,13 +15,12 @@ from skillshelf_skills.agentic_rag._errors import (
     find_reason,
 )
 from skillshelf_skills.agentic_rag._graphs import find_graph_passages
+from skillshelf_skills.agentic_rag._limits import MAX_QUESTION
 from skillshelf_skills.agentic_rag._passages import fuse_ranks, rate_rank, show_passage
 from skillshelf_skills.agentic_rag._results import NOTICE, Evidence, FoundPassages, Gathered
 from skillshelf_skills.agentic_rag._sources import GraphSource, Passage, PassageSource, Sources
 
 _PER_SOURCE = 20
-_MAX_QUESTION = 2_000
-"""Characters that the sources get. A longer question is a document."""
 _COMPARED = 2
 """How much the comparison with the question counts, beside the order that a source gave."""
 _TRUSTED = 3
@@ -53,7 +52,7 @@ async def ask_sources(sources: Sources, question: str, seconds: float) -> Answer
     """Ask all sources at the same time. One that fails, or takes too long, is reported and holds up no other."""
     if not question.strip():
         raise RagError("There is no question.")
-    question = question[:_MAX_QUESTION]
+    question = question[:MAX_QUESTION]
     searched: list[PassageSource] = [*sources.documents]
     if sources.web is not None:
         searched.append(sources.web)

@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 from skillshelf.search import split_words
 from skillshelf.text import closest_names, quote_for_model, truncate
 from skillshelf_skills.agentic_rag._errors import RagError
+from skillshelf_skills.agentic_rag._limits import MAX_GRAPH_ROWS, MAX_LINES, MAX_VALUE
 from skillshelf_skills.agentic_rag._results import TemplateCard
 from skillshelf_skills.agentic_rag._sources import GraphSource, Passage
 from skillshelf_skills.agentic_rag.references.cypher_templates import TEMPLATES
 from skillshelf_skills.database import Parameter, Rows
 
 _PARAMETER = re.compile(r"\$([A-Za-z_]\w*)")
-_MAX_ROWS = 300
-_MAX_LINES = 20
-"""Properties of a node in one passage, and relationships."""
-_MAX_VALUE = 300
-"""Characters of a property in a passage. A query returns more of it."""
 
 
 class Template(NamedTuple):
@@ -69,8 +65,8 @@ async def find_graph_passages(graph: GraphSource, question: str, limit: int) -> 
     """Return a passage for each node that a question mentions: its properties, and what it is connected with."""
     asked = {"question": question}
     nodes, edges = await asyncio.gather(
-        query_template(graph, BUILT_IN, "mentioned", asked, _MAX_ROWS),
-        query_template(graph, BUILT_IN, "mentioned_connections", asked, _MAX_ROWS),
+        query_template(graph, BUILT_IN, "mentioned", asked, MAX_GRAPH_ROWS),
+        query_template(graph, BUILT_IN, "mentioned_connections", asked, MAX_GRAPH_ROWS),
     )
 
     facts: dict[str, _Facts] = {}
@@ -103,12 +99,12 @@ def _mentions(words: Sequence[str], name: str) -> bool:
 
 
 def _make_passage(source: str, name: str, facts: _Facts) -> Passage:
-    lines = facts.lines[:_MAX_LINES]
-    if len(facts.lines) > _MAX_LINES:
-        lines.append(f"({len(facts.lines) - _MAX_LINES} more relationships)")
+    lines = facts.lines[:MAX_LINES]
+    if len(facts.lines) > MAX_LINES:
+        lines.append(f"({len(facts.lines) - MAX_LINES} more relationships)")
     properties = [
-        f"{key}: {truncate(str(value), _MAX_VALUE)}" for key, value in facts.node["properties"].items() if key != "name"
-    ][:_MAX_LINES]
+        f"{key}: {truncate(str(value), MAX_VALUE)}" for key, value in facts.node["properties"].items() if key != "name"
+    ][:MAX_LINES]
     text = "\n".join([_label(facts.node), *properties, *lines])
     return Passage(source, f"{_kind_of(facts.node)} {name}", _label(facts.node), text)
 

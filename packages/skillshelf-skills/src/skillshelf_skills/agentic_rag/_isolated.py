@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from skillshelf.sandbox import Worker, WorkerError, WorkerLimits, call_worker
 from skillshelf_skills.agentic_rag import _worker
 from skillshelf_skills.agentic_rag._errors import RagError, WorkerEndedError
+from skillshelf_skills.agentic_rag._limits import MAX_ANSWER
 
 _MEMORY_MEGABYTES = 1_024
-_MAX_ANSWER = 20_000_000
 _START_SECONDS = 20.0
 """Beyond the time for the task: on a busy machine, starting Python and its libraries takes seconds."""
 _PAGE_TIMEOUT = _START_SECONDS + _worker.PAGE_SECONDS
 _UNUSABLE = "The parser gave an answer that can't be used."
-_PAGES = WorkerLimits(_MEMORY_MEGABYTES, cpu_seconds=3_600, answer_bytes=_MAX_ANSWER)
+_PAGES = WorkerLimits(_MEMORY_MEGABYTES, cpu_seconds=3_600, answer_bytes=MAX_ANSWER)
 """For all pages of a folder. The worker limits the time for each."""
 _EXTRACT = {"action": "extract"}
 
@@ -66,7 +66,7 @@ async def ask_graph_file(path: str, request: Mapping[str, Any], *, seconds: floa
     path = os.path.realpath(path)
     request = {**request, "path": path, "seconds": seconds, "space_megabytes": space_megabytes}
     limits = WorkerLimits(
-        _MEMORY_MEGABYTES + space_megabytes, math.ceil(seconds + _START_SECONDS), answer_bytes=_MAX_ANSWER
+        _MEMORY_MEGABYTES + space_megabytes, math.ceil(seconds + _START_SECONDS), answer_bytes=MAX_ANSWER
     )
     try:
         answer = await call_worker(

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from skillshelf.errors import MissingExtraError
 from skillshelf.text import clean_line, truncate
 from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._limits import MAX_REASON, MAX_SCHEMA_ROWS
 from skillshelf_skills.agentic_rag._results import EdgeKind, GraphSchema, NodeKind
 from skillshelf_skills.database import Parameter, Rows, make_rows
 
@@ -22,7 +23,6 @@ PASSWORD_VARIABLE = "NEO4J_PASSWORD"
 _CONNECT_SECONDS = 10.0
 _GRACE_SECONDS = 2.0
 """Beyond the time for connecting and for the query, in which a server that works has said that it ended the query."""
-_MAX_REASON = 300
 _READING = "r"
 """What the server calls a query that only reads."""
 _REFUSED_OPERATORS = ("LoadCSV", "ProcedureCall", "Show", "Terminate")
@@ -37,7 +37,6 @@ _EDGES_QUERY = """
 MATCH (a)-[r]->(b) WITH a, r, b LIMIT 2000
 RETURN DISTINCT head(labels(a)) AS start, type(r) AS type, head(labels(b)) AS end ORDER BY type
 """
-_MAX_SCHEMA_ROWS = 500
 
 
 class Neo4jGraph:
@@ -70,8 +69,8 @@ class Neo4jGraph:
         self._address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     async def describe(self) -> GraphSchema:
-        nodes = await self._run(_NODES_QUERY, {}, _MAX_SCHEMA_ROWS, is_checked=False)
-        edges = await self._run(_EDGES_QUERY, {}, _MAX_SCHEMA_ROWS, is_checked=False)
+        nodes = await self._run(_NODES_QUERY, {}, MAX_SCHEMA_ROWS, is_checked=False)
+        edges = await self._run(_EDGES_QUERY, {}, MAX_SCHEMA_ROWS, is_checked=False)
         return GraphSchema(
             nodes=[NodeKind(label=str(label), properties=list(map(str, keys))) for label, keys in _pairs(nodes)],
             relationships=[
@@ -116,7 +115,7 @@ class Neo4jGraph:
         except TimeoutError:
             raise SourceFailedError(self.name, "Neo4j did not answer in time.") from None
         except (exceptions.DriverError, OSError, ValueError) as error:
-            reason = truncate(clean_line(str(error)) or type(error).__name__, _MAX_REASON)
+            reason = truncate(clean_line(str(error)) or type(error).__name__, MAX_REASON)
             raise SourceFailedError(self.name, f"there is no connection to Neo4j: {reason}") from None
         return make_rows(columns, ([_simplify(value) for value in record.values()] for record in records), limit)
 
@@ -128,7 +127,7 @@ class Neo4jGraph:
 
     def _explain(self, error: exceptions.Neo4jError) -> RagError | SourceFailedError:
         code = error.code or ""
-        message = truncate(clean_line(error.message or ""), _MAX_REASON).rstrip(".")
+        message = truncate(clean_line(error.message or ""), MAX_REASON).rstrip(".")
         if "TransactionTimedOut" in code or "Terminated" in code:
             return RagError(
                 f"The query took longer than {self._seconds:g} seconds, and was ended. Follow fewer relationships, or "

@@ -5,14 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from skillshelf.text import clean_line, text_for_model, truncate
+from skillshelf_skills.agentic_rag._limits import MAX_CHARACTERS, MAX_PASSAGES, MAX_TITLE
 from skillshelf_skills.agentic_rag._results import FoundPassage
 from skillshelf_skills.agentic_rag._sources import Passage
 
-MAX_CHARACTERS = 1_500
-"""Of one passage: about 400 tokens, and less than the part of a text that is compared by meaning."""
-MAX_PASSAGES = 5_000
-"""Of one text. One of 5 MB has fewer, unless it was made of nothing but headings."""
-_MAX_TITLE = 160
 _DAMPING = 60
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*)")
 """What closes a heading is cut afterwards: a pattern for both takes hours for a long line of `#`."""
@@ -56,7 +52,7 @@ def cut_into_passages(source: str, place: str, title: str, text: str, *, has_lin
             trail = [(level, heading) for level, heading in trail if level < section.level]
             trail.append((section.level, section.heading))
         headings = " > ".join(heading for _, heading in trail)
-        full_title = truncate(clean_line(headings or title), _MAX_TITLE)
+        full_title = truncate(clean_line(headings or title), MAX_TITLE)
         for line, piece in _split_section(section):
             locator = f"{place}:{line}" if has_lines else place
             passages.append(Passage(source, locator, full_title, piece))
@@ -89,7 +85,7 @@ def _split_sections(text: str) -> Iterator[_Section]:
             section.lines.append(line)
             continue
         yield section
-        title = truncate(heading[2].rstrip(" \t#"), _MAX_TITLE)
+        title = truncate(heading[2].rstrip(" \t#"), MAX_TITLE)
         section = _Section(len(heading[1]), title, number + 1, [])
     yield section
 

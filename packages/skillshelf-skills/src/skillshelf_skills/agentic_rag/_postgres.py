@@ -9,6 +9,7 @@ from typing import NamedTuple
 from skillshelf.errors import MissingExtraError
 from skillshelf.search import embed_texts, is_similarity_installed, split_words
 from skillshelf_skills.agentic_rag._errors import RagError, SourceFailedError
+from skillshelf_skills.agentic_rag._limits import MAX_TEXT, MAX_WORDS
 from skillshelf_skills.agentic_rag._passages import fuse_ranks
 from skillshelf_skills.agentic_rag._sources import Passage
 from skillshelf_skills.database import DatabaseError, Postgres
@@ -23,8 +24,6 @@ _VECTOR = re.compile(r'((?:\w+|"(?:[^"]|"")+")\.)?vector\((\d+)\)')
 """The type of a column. PostgreSQL writes the schema, quoted if need be, if it is not in the search path."""
 _OWN_DIMENSIONS = 256
 """Of the vectors that `skillshelf.search.embed_texts` makes."""
-_MAX_TEXT = 1_900
-_MAX_WORDS = 50
 
 
 class _Columns(NamedTuple):
@@ -59,7 +58,7 @@ class PostgresPassages:
         self._columns: _Columns | None = None
 
     async def search(self, question: str, limit: int) -> Sequence[Passage]:
-        words = list(dict.fromkeys(split_words(question)))[:_MAX_WORDS]
+        words = list(dict.fromkeys(split_words(question)))[:MAX_WORDS]
         if not words:
             raise RagError("There is nothing to look for.")
         try:
@@ -130,7 +129,7 @@ class PostgresPassages:
 
     def _read(self, columns: _Columns, clause: str, parameter: str, limit: int) -> list[Passage]:
         selected = [
-            f"left({_quote(columns.text)}::text, {_MAX_TEXT})",
+            f"left({_quote(columns.text)}::text, {MAX_TEXT})",
             f"{_quote(columns.title)}::text" if columns.title else "NULL",
             f"{_quote(columns.locator)}::text" if columns.locator else "NULL",
         ]

@@ -13,6 +13,7 @@ from typing import Any
 from skillshelf.sandbox.worker import forbid_opening
 from skillshelf.text import truncate
 from skillshelf_skills.agentic_rag._errors import RagError
+from skillshelf_skills.agentic_rag._limits import MAX_DEPTH, MAX_REASON
 from skillshelf_skills.database import Rows, make_rows
 
 PAGE_SECONDS = 10.0
@@ -21,9 +22,6 @@ PAGE_SECONDS = 10.0
 _BUFFER_MEGABYTES = 256
 _MIN_SPACE_MEGABYTES = 256
 _MEGABYTE = 1024 * 1024
-_MAX_REASON = 300
-_MAX_DEPTH = 5_000
-"""Of calls: pages nest deeply."""
 _INTERNAL_KEYS = frozenset({"_ID", "_LABEL", "_SRC", "_DST"})
 
 
@@ -57,7 +55,7 @@ def _extract(page: bytes) -> dict[str, str] | None:
     import trafilatura  # takes seconds on a busy machine, which are not the page's
 
     html = page.decode("utf-8", "surrogatepass")
-    sys.setrecursionlimit(_MAX_DEPTH)
+    sys.setrecursionlimit(MAX_DEPTH)
     signal.setitimer(signal.ITIMER_REAL, PAGE_SECONDS)  # its signal ends the process
     try:
         text = trafilatura.extract(html, output_format="markdown", include_comments=False, include_tables=True)
@@ -100,7 +98,7 @@ def _open_graph(path: str, space: int, seconds: float) -> Any:
         )
         connection = ladybug.Connection(database, num_threads=1)
     except RuntimeError as error:
-        reason = truncate(str(error).partition("\n")[0], _MAX_REASON)
+        reason = truncate(str(error).partition("\n")[0], MAX_REASON)
         raise RagError(f"The file is not a graph that can be opened: {reason}") from None
     connection.set_query_timeout(max(1, round(seconds * 1000)))
     return connection
@@ -129,7 +127,7 @@ def _run_query(connection: Any, cypher: str, parameters: Mapping[str, Any], limi
 
 def _explain(message: str) -> RagError:
     """Return our error for the database's message, which names no kind of error that a program could rely on."""
-    first = truncate(message.partition("\n")[0], _MAX_REASON)
+    first = truncate(message.partition("\n")[0], MAX_REASON)
     if first == "Interrupted.":
         return RagError(
             "The query took too long, and was ended. Follow fewer relationships, or add LIMIT.",

@@ -7,7 +7,8 @@
 from skillshelf.lint._codes import CODES
 from skillshelf.lint._disk import CheckReport, check_path, check_skill, check_tree
 from skillshelf.lint._fields import check_name, find_entry_faults, suggest_name
-from skillshelf.lint._format import MAX_TOKENS, check_text
+from skillshelf.lint._format import check_text
+from skillshelf.lint._limits import MAX_TOKENS
 from skillshelf.lint._package import check_code_skills
 
 __all__ = [

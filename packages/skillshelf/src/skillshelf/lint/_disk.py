@@ -11,6 +11,7 @@ from itertools import islice
 from skillshelf.files import NotPlainFile, Page, TreeEntry, is_at_or_inside, open_below, read_file, split_below, walk
 from skillshelf.lint._fields import find_instructions_line
 from skillshelf.lint._format import check_format, check_template_text
+from skillshelf.lint._limits import MAX_EFFORT, MAX_FILES, MAX_LISTED_FAULTS, MAX_SEARCHED_ENTRIES, MAX_TEXT_BYTES
 from skillshelf.lint._references import (
     check_content,
     check_listed,
@@ -26,13 +27,6 @@ from skillshelf.skills import Catalog, Diagnostic, Found, Place, SkillDescriptor
 from skillshelf.sources import MAX_DEPTH, SKILL_FILES, SKIPPED_FOLDERS, DirectorySource
 from skillshelf.text.tokens import estimate
 
-# A skill with ten thousand faults of one kind does not list them all.
-_MAX_LISTED_FAULTS = 20
-# Limits for one skill, so that no folder takes seconds: files, bytes of text, and microseconds of parsing. Of 2,079
-# public skills, one exceeds them.
-_MAX_FILES = 5_000
-_MAX_TEXT_BYTES = 2_000_000
-_MAX_EFFORT = 1_000_000
 # Enough to see that a file is binary or a code skill, and enough of a file that holds data.
 _SAMPLE_BYTES = 64 * 1024
 _DATA_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".xml", ".xsd", ".svg", ".html", ".ipynb", ".log", ".sql")
@@ -199,11 +193,11 @@ def _limit_faults(notes: Sequence[Diagnostic], location: str) -> list[Diagnostic
     counts: Counter[str] = Counter()
     for note in notes:
         counts[note.code] += 1
-        if counts[note.code] <= _MAX_LISTED_FAULTS:
+        if counts[note.code] <= MAX_LISTED_FAULTS:
             limited.append(note)
     for code, count in counts.items():
-        if count > _MAX_LISTED_FAULTS:
-            message = f"{count - _MAX_LISTED_FAULTS} more of {code} in this skill are not listed"
+        if count > MAX_LISTED_FAULTS:
+            message = f"{count - MAX_LISTED_FAULTS} more of {code} in this skill are not listed"
             fix = "fix those listed, then check again"
             limited.append(Diagnostic("warning", "more-faults", message, location, fix=fix))
     return limited
@@ -220,7 +214,7 @@ def _check_references(folder: _SkillFolder, skill: SkillDescriptor, text: SkillT
     yield from check_markdown(folder.skill_file, instructions.encode("utf-8", "surrogatepass"), existing)
 
     for number, note in enumerate(check_listed(skill.references, existing)):
-        if number < _MAX_LISTED_FAULTS:  # each line takes a search, and no more than these are shown
+        if number < MAX_LISTED_FAULTS:  # each line takes a search, and no more than these are shown
             note = _point_to_list(note, text, folder.skill_file)
         yield note
     if text.optional.listed_references is not None:
@@ -260,7 +254,7 @@ def _read_files(folder: _SkillFolder, references: Sequence[str], others: Sequenc
     files = _Files()
     size = 0
     for number, path in enumerate([*references, *others]):
-        if number >= _MAX_FILES or size >= _MAX_TEXT_BYTES:
+        if number >= MAX_FILES or size >= MAX_TEXT_BYTES:
             files.is_complete = False
             break
         is_reference = number < len(references)
@@ -303,7 +297,7 @@ def _check_contents(
         if data is None:
             continue
         effort += estimate_effort(path, data, existing)
-        if effort <= _MAX_EFFORT:
+        if effort <= MAX_EFFORT:
             yield from check_content(path, data, existing)
         else:
             skipped += 1
@@ -319,7 +313,6 @@ def _check_contents(
 
 # -- folders without a skill -------------------------------------------------------------------------------------------
 
-_MAX_SEARCHED_ENTRIES = 20_000
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
@@ -351,7 +344,7 @@ def _find_code_skill(folder: str, left_out: Collection[str]) -> str:
     try:
         with open_below(folder, ()) as top:
             entries = walk(top, enter, max_depth=MAX_DEPTH)
-            for entry in islice(entries, _MAX_SEARCHED_ENTRIES):
+            for entry in islice(entries, MAX_SEARCHED_ENTRIES):
                 if entry.name == "skill.py" and entry.kind == "file" and _mentions_base_class(folder, entry.path):
                     return entry.path
     except (OSError, NotPlainFile):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skillshelf.lint._limits import MAX_COMPATIBILITY, MAX_LISTED_FIELDS, MAX_NAME, MAX_QUOTED
 from skillshelf.skillmd import FORMAT_KEYS, SkillText
 from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, Severity
 from skillshelf.text import closest_names, show_controls, skeleton, truncate
@@ -36,9 +37,6 @@ def find_instructions_line(skill: SkillText) -> int:
     return skill.text.count("\n", 0, skill.body_start) + 1
 
 
-MAX_NAME = 64
-MAX_QUOTED = 80
-"""Characters of an author's text that a message repeats."""
 # skillshelf's own commands, and the device names of Windows, which no file or folder can have there.
 RESERVED_NAMES = frozenset(
     ["reload", "list", "help", "show", "new", "con", "prn", "aux", "nul"]
@@ -118,8 +116,6 @@ def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
         yield Diagnostic("error", "name-mismatch", message, line=line, fix="rename the folder, or change `name:`")
 
 
-MAX_COMPATIBILITY = 500
-
 # Fields that skillshelf reads in addition to those of the format.
 EXTENSIONS = (
     "references",
@@ -136,7 +132,6 @@ KNOWN_FIELDS = frozenset(
     "language model paths shell source status tags tools triggers type version when_to_use".split()
 )
 
-_MAX_LISTED_FIELDS = 10
 # Commas inside parentheses belong to a tool: `Bash(sed -n 1,5p:*)`.
 _PARENTHESES = re.compile(r"\([^)]*\)?")
 
@@ -183,7 +178,7 @@ def check_field_names(skill: SkillText, strict: bool) -> Iterator[Diagnostic]:
 
 def _suggest_fields(unexpected: Sequence[str]) -> str:
     """Return a fix that suggests a field of the format if one may be misspelled."""
-    for field in unexpected[:_MAX_LISTED_FIELDS]:
+    for field in unexpected[:MAX_LISTED_FIELDS]:
         closest = closest_names(field, FORMAT_KEYS)
         if closest:
             return f"did you mean `{closest[0]}`? Otherwise move them under `metadata:`"
@@ -191,10 +186,10 @@ def _suggest_fields(unexpected: Sequence[str]) -> str:
 
 
 def _quote_fields(fields: Sequence[str]) -> str:
-    quoted = [repr(show_controls(truncate(field, MAX_QUOTED))) for field in fields[:_MAX_LISTED_FIELDS]]
+    quoted = [repr(show_controls(truncate(field, MAX_QUOTED))) for field in fields[:MAX_LISTED_FIELDS]]
     listed = ", ".join(quoted)
-    if len(fields) > _MAX_LISTED_FIELDS:
-        listed += f" and {len(fields) - _MAX_LISTED_FIELDS} more"
+    if len(fields) > MAX_LISTED_FIELDS:
+        listed += f" and {len(fields) - MAX_LISTED_FIELDS} more"
     return listed
 
 

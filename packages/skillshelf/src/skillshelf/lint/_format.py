@@ -14,6 +14,7 @@ from skillshelf.lint._fields import (
     check_written_name,
     find_instructions_line,
 )
+from skillshelf.lint._limits import MAX_HIDDEN_LINES, MAX_LINES, MAX_LISTED_CHARACTERS, MAX_TOKENS
 from skillshelf.skillmd import SkillText, Unreadable, read
 from skillshelf.skillmd.templates import find_template_sentences
 from skillshelf.skills import Diagnostic
@@ -82,12 +83,6 @@ def _apply_format(note: Diagnostic) -> Diagnostic:
     return note
 
 
-MAX_TOKENS = 5_000
-MAX_LINES = 500
-_MAX_LISTED_CHARACTERS = 10
-_MAX_HIDDEN_LINES = 10
-
-
 def check_instructions(skill: SkillText) -> Iterator[Diagnostic]:
     """Report instructions that are missing or too long, and characters in them that hide."""
     instructions = skill.instructions
@@ -122,12 +117,12 @@ def _check_hidden_characters(instructions: str, first_line: int) -> Iterator[Dia
         if not characters:
             continue
         affected_lines += 1
-        if affected_lines <= _MAX_HIDDEN_LINES:
-            listed = ", ".join(list(characters)[:_MAX_LISTED_CHARACTERS])
+        if affected_lines <= MAX_HIDDEN_LINES:
+            listed = ", ".join(list(characters)[:MAX_LISTED_CHARACTERS])
             message = f"the instructions have hidden characters on this line: {listed}"
             yield Diagnostic("warning", "hidden-in-instructions", message, line=number, fix=fix)
 
-    unlisted = affected_lines - _MAX_HIDDEN_LINES
+    unlisted = affected_lines - MAX_HIDDEN_LINES
     if unlisted > 0:
         message = f"the instructions have hidden characters on {unlisted} more lines"
         yield Diagnostic("warning", "hidden-in-instructions", message, line=first_line, fix=fix)

@@ -17,9 +17,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-# Each pattern is compared with every file. Beyond this many comparisons, further patterns name nothing.
-_MAX_COMPARISONS = 1_000_000
-_MAX_WORD = 400
+from skillshelf.lint._limits import MAX_COMPARISONS, MAX_WORD
 
 # Instructions that mention one of these folders only say that there are files.
 _STANDARD_FOLDERS = frozenset({"references", "scripts", "assets"})
@@ -178,7 +176,7 @@ class _FileIndex:
         self._by_folder: dict[str, list[str]] = defaultdict(list)
         """By the ends of each folder's path, all files below it."""
         self._patterns: dict[str, list[str]] = {}
-        self._most_patterns = max(10, _MAX_COMPARISONS // (len(self._paths) + 1))
+        self._most_patterns = max(10, MAX_COMPARISONS // (len(self._paths) + 1))
         for path in self._paths:
             self._add(path)
 
@@ -205,7 +203,7 @@ class _FileIndex:
         is_prose = ending in ("", ".md", ".markdown", ".txt", ".rst")
         found: set[str] = set()
         for word in {*_WORD.findall(text), *_PLAIN_WORD.findall(text)}:
-            if len(word) <= _MAX_WORD:
+            if len(word) <= MAX_WORD:
                 found.update(self._find_by_word(word, folder))
         for words in set(_SET_APART.findall(text)):
             found.update(self._find_by_single_word("".join(words), folder, is_prose))

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from skillshelf.lint._limits import MAX_MARKS
 from skillshelf.lint._naming import find_unnamed
 from skillshelf.skills import Diagnostic
 from skillshelf.sources import REFERENCE_FOLDERS
@@ -116,8 +117,6 @@ _FILE = re.compile(r"[^${}<>]*[^/${}<>]\.\w{1,10}")
 _TARGET = re.compile(r"\](?:\(|:)\s*([^\s)]*)")
 _ODD_TARGET = re.compile(r"[(<\\&]|^$")
 _FENCE = re.compile(r"^([^`~\n]*)(`{3,}|~{3,})([^\n]*)$", re.M)
-# The parser takes up to 40 µs for a line or mark, and more if there are many brackets that open nothing.
-_MAX_MARKS = 20_000
 
 
 def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterator[Diagnostic]:
@@ -139,8 +138,8 @@ def check_markdown(path: str, data: bytes, existing: Collection[str]) -> Iterato
     targets = _find_link_targets(frozenset(existing))
     if not _needs_parser(text, path, targets):
         return
-    if _count_marks(text) > _MAX_MARKS:
-        message = f"it has more than {_MAX_MARKS:,} lines, brackets and marks: its links and fences are not checked"
+    if _count_marks(text) > MAX_MARKS:
+        message = f"it has more than {MAX_MARKS:,} lines, brackets and marks: its links and fences are not checked"
         yield Diagnostic("warning", "check-stopped", message, path, 1, "split it into several files")
         return
     yield from _check_parsed_markdown(path, text, targets)
@@ -168,7 +167,7 @@ def _estimate_markdown_effort(path: str, data: bytes, existing: Collection[str])
     text = data.decode(errors="replace")
     if not _needs_parser(text, path, _find_link_targets(frozenset(existing))):
         return 0
-    return 40 * min(_count_marks(text), _MAX_MARKS)
+    return 40 * min(_count_marks(text), MAX_MARKS)
 
 
 def _count_marks(text: str) -> int:

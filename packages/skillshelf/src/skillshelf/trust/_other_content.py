@@ -10,14 +10,13 @@ from skillshelf.files import NotPlainFile, TreeEntry, mounts_below, open_below, 
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 from skillshelf.trust._approvals import OwnRepository, Pending
+from skillshelf.trust._limits import MAX_IMPORT
 from skillshelf.trust._own import is_foreign
 from skillshelf.trust._store import Trust
 from skillshelf.trust._trees import Snapshot, TreeCopy, hash_file, read_verified, take_snapshot
 
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 """The names of files with project instructions. If a folder has several, they apply in this order."""
-_MAX_IMPORT = 100
-"""Bytes of a file that does nothing but import the other one."""
 
 
 def find_instruction_files(folder: str) -> list[str]:
@@ -49,7 +48,7 @@ def _repeats(claude: str, agents: str) -> bool:
     first, second = (_read_file(folder, os.path.basename(path)) for path in (claude, agents))
     if first.fault or second.fault:
         return False
-    is_import = len(first.text) < _MAX_IMPORT and first.text.strip() in ("@AGENTS.md", "@./AGENTS.md")
+    is_import = len(first.text) < MAX_IMPORT and first.text.strip() in ("@AGENTS.md", "@./AGENTS.md")
     return is_import or first.text == second.text
 
 

@@ -12,19 +12,23 @@ from itertools import chain, islice, takewhile
 from typing import Literal, NamedTuple, Protocol
 
 from skillshelf.errors import TrustError
-from skillshelf.skillmd import Unreadable, decode, find_declared_variables, read
+from skillshelf.skillmd import MAX_FILE, Unreadable, decode, find_declared_variables, read
 from skillshelf.skills import SkillDescriptor
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean, clean_line, count_noun, decode_text, find_hidden, show_hidden
 from skillshelf.text.hidden import CONTROL
 from skillshelf.trust._approvals import Pending
+from skillshelf.trust._limits import (
+    MAX_COMMAND_LINES,
+    MAX_COMPARE_STEPS,
+    MAX_INSTANCES,
+    MAX_LISTED_INSTANCES,
+    MAX_LISTED_LINES,
+)
 from skillshelf.trust._trees import Snapshot, SnapshotEntry
 
 # --- what stands out ---
 
-MAX_INSTANCES = 10_000
-"""No more instances of one kind are collected: a file of fifty megabytes can have millions."""
-_MAX_LISTED_LINES = 10
 _SCRIPT_ENDINGS = (
     *(".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1"),
     *(".bat", ".cmd", ".exe", ".com", ".jar", ".so", ".dylib", ".pyc", ".pth"),
@@ -34,7 +38,6 @@ _COMMAND = re.compile(r"!`([^`\n]+)`")
 # The argument of a scripted call of the shell, or a `run` check, in an eval case.
 _CASE_COMMAND = re.compile(r"""["']?\b(?:command|run)["']?[ \t]*:[ \t]*([^\n]+)""")
 _BLOCK_MARK = re.compile(r"([|>])[-+0-9]*[ \t]*(?:#.*)?")
-_MAX_COMMAND_LINES = 20
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
@@ -121,7 +124,7 @@ def _join_command(match: re.Match[str]) -> str:
         line = text[position + 1 : end if end >= 0 else len(text)]
         if line.strip() and len(line) - len(line.lstrip(" \t")) <= parent_indent:
             break
-        if line.strip() and len(lines) < _MAX_COMMAND_LINES:
+        if line.strip() and len(lines) < MAX_COMMAND_LINES:
             lines.append(line.strip())
         elif line.strip():
             more += 1
@@ -145,13 +148,13 @@ def _find_hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
             matches = chain(find_hidden(line), CONTROL.finditer(line))
             on_line = sum(1 for _ in islice(matches, MAX_INSTANCES))
             count += on_line
-            if on_line and len(lines) <= _MAX_LISTED_LINES:
+            if on_line and len(lines) <= MAX_LISTED_LINES:
                 lines.append(number)
             if count >= MAX_INSTANCES:
                 break
         if count:
-            listed = ", ".join(map(str, lines[:_MAX_LISTED_LINES]))
-            if len(lines) > _MAX_LISTED_LINES:
+            listed = ", ".join(map(str, lines[:MAX_LISTED_LINES]))
+            if len(lines) > MAX_LISTED_LINES:
                 listed += " …"
             or_more = " or more" if count >= MAX_INSTANCES else ""
             yield f"{path}: {count}{or_more} in line {listed}"
@@ -159,11 +162,6 @@ def _find_hidden_characters(texts: Mapping[str, str]) -> Iterator[str]:
 
 # --- the page ---
 
-_MAX_LISTED_INSTANCES = 100
-# Comparing takes about a second for this many steps. Beyond it, the new text is shown whole.
-_MAX_COMPARE_STEPS = 40_000_000
-# The largest SKILL.md that can be loaded.
-_MAX_QUOTED_BYTES = 1024 * 1024
 
 LineKind = Literal[
     "title", "fact", "warning", "heading", "risk", "file", "entry", "note", "quote", "added", "removed", "hunk"
@@ -277,11 +275,11 @@ def _write_heading(pending: Pending, findings: Sequence[Finding]) -> Iterator[Re
 def _show_finding(finding: Finding) -> Iterator[ReviewLine]:
     count = len(finding.instances)
     yield from (_BLANK, ReviewLine("risk", f"{finding.kind[0].upper()}{finding.kind[1:]}:"))
-    for instance in finding.instances[:_MAX_LISTED_INSTANCES]:
+    for instance in finding.instances[:MAX_LISTED_INSTANCES]:
         yield _write_entry(instance)
-    if count > _MAX_LISTED_INSTANCES:
+    if count > MAX_LISTED_INSTANCES:
         at_least = "at least " if count >= MAX_INSTANCES else ""
-        yield ReviewLine("note", f"… and {at_least}{count - _MAX_LISTED_INSTANCES:,} more", _INDENT)
+        yield ReviewLine("note", f"… and {at_least}{count - MAX_LISTED_INSTANCES:,} more", _INDENT)
 
 
 def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[ReviewLine]:
@@ -299,10 +297,10 @@ def _quote_texts(pending: Pending, contents: Mapping[str, bytes]) -> Iterator[Re
 def _quote(text: str) -> Iterator[ReviewLine]:
     """Yield the lines of a text, each behind a bar."""
     data = text.encode()
-    beginning = data[:_MAX_QUOTED_BYTES].decode(errors="ignore")
+    beginning = data[:MAX_FILE].decode(errors="ignore")
     for line in _split_lines(beginning.replace("\r\n", "\n")):
         yield ReviewLine("quote", _show_line(line), _BAR)
-    left = len(data) - _MAX_QUOTED_BYTES
+    left = len(data) - MAX_FILE
     if left > 0:
         words = f"… {left:,} more bytes are not shown here: read the file itself before you approve it"
         yield ReviewLine("note", words, _INDENT)
@@ -401,7 +399,7 @@ def _is_quick_to_compare(before: list[str], after: list[str]) -> bool:
     old_counts = Counter(before)
     pairs = sum(old_counts[line] * count for line, count in Counter(after).items() if count <= most_repeats)
     steps = (pairs + len(before) + len(after)) * min(len(before), len(after))
-    return steps <= _MAX_COMPARE_STEPS
+    return steps <= MAX_COMPARE_STEPS
 
 
 def _describe_version(entry: SnapshotEntry | None) -> str:

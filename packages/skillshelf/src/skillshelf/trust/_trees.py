@@ -25,9 +25,8 @@ from skillshelf.files import (
     write_new,
 )
 from skillshelf.sources import MAX_DEPTH, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
+from skillshelf.trust._limits import MAX_BYTES, MAX_FILES, MAX_MANIFEST
 
-MAX_FILES = 2_000
-MAX_BYTES = 50 * 1024 * 1024
 _CHUNK = 1024 * 1024
 # Git changes its folder with each commit and never clones one. The folders of other systems can come with a clone.
 _GIT = ".git"
@@ -245,7 +244,6 @@ def _split(path: str) -> list[str]:
 
 COPIED_FILES = "files"
 """The name of the folder in a copy that has the files."""
-_MAX_MANIFEST = 4 * 1024 * 1024
 
 
 class TreeCopy:
@@ -279,7 +277,7 @@ class TreeCopy:
 def load_copy(trees: str, tree: str) -> TreeCopy | None:
     """Return the copy of a tree from a folder of copies; None if it is missing or its manifest is damaged."""
     try:
-        manifest = read_file(trees, (tree, "manifest.json"), 0, _MAX_MANIFEST).data
+        manifest = read_file(trees, (tree, "manifest.json"), 0, MAX_MANIFEST).data
         snapshot = Snapshot.parse(manifest)
     except (OSError, NotPlainFile, ValueError, TypeError):
         return None
