@@ -380,7 +380,7 @@ _MAX_ANSWER = 6_000
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _PastExchange:
     """A message of the user and everything until the next one."""
 
     typed: str
@@ -405,18 +405,18 @@ def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
     return blocks
 
 
-def _split_exchanges(messages: Sequence[ModelMessage]) -> list[_Exchange]:
-    exchanges: list[_Exchange] = []
+def _split_exchanges(messages: Sequence[ModelMessage]) -> list[_PastExchange]:
+    exchanges: list[_PastExchange] = []
     for message in messages:
         typed = typed_text(message) if isinstance(message, ModelRequest) else ""
         if typed:
-            exchanges.append(_Exchange(typed))
+            exchanges.append(_PastExchange(typed))
         if exchanges:
             exchanges[-1].parts += [part for part in message.parts if not isinstance(part, UserPromptPart)]
     return exchanges
 
 
-def _view_exchange(exchange: _Exchange) -> Iterator[RenderableType]:
+def _view_exchange(exchange: _PastExchange) -> Iterator[RenderableType]:
     yield Line()
     yield Line.assemble(("› ", "bold"), truncate(clean(exchange.typed), _MAX_TYPED))
     results = {part.tool_call_id: part for part in exchange.parts if isinstance(part, ToolReturnPart)}

@@ -55,7 +55,7 @@ async def run_shell_line(face: ChatFace, line: ShellLine) -> None:
             process = await _start(line.command, face.core.skills.folder, write_end)
         finally:
             os.close(write_end)
-        output = _Output(face)
+        output = _ShellOutput(face)
         outcome = "stopped by the user"
         try:
             await _copy_output(process, pipe, output)
@@ -90,7 +90,7 @@ async def _start(command: str, folder: str, output: int) -> Process:
         raise SkillError(f"{shell} cannot be started: {error.strerror}. SHELL names another shell.") from None
 
 
-class _Output:
+class _ShellOutput:
     """Shows output line by line, and keeps its beginning and its end."""
 
     def __init__(self, face: ChatFace) -> None:
@@ -140,7 +140,7 @@ def _leave_progress_out(line: str) -> str:
     return line.rstrip("\r").rpartition("\r")[2]
 
 
-async def _copy_output(process: Process, pipe: BinaryIO, output: _Output) -> None:
+async def _copy_output(process: Process, pipe: BinaryIO, output: _ShellOutput) -> None:
     """Show the output until it ends, or until the command has ended and nothing more comes."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()

@@ -27,7 +27,7 @@ from skillshelf_evals._trace import CommandRun, Trace
 _STEPS = (SkillInvoked, SkillLoaded, ReferenceLoaded, ToolCalled, ToolReturned, Failed)
 
 
-class _Section:
+class _EvidenceSection:
     """A part of the evidence with a limit of its own."""
 
     def __init__(self, title: str, room: int, expected: int) -> None:
@@ -84,14 +84,14 @@ def describe_work(trace: Trace) -> str:
 
 
 def _describe_texts(title: str, noun: str, texts: Sequence[str], room: int) -> str:
-    section = _Section(title, room, len(texts))
+    section = _EvidenceSection(title, room, len(texts))
     for number, text in enumerate(texts, 1):
         section.add(f"## {noun} {number}", text)
     return section.render()
 
 
 def _describe_inputs(inputs: Mapping[str, str | None]) -> str:
-    section = _Section("Files before the work", MAX_SHOWN_INPUTS, len(inputs))
+    section = _EvidenceSection("Files before the work", MAX_SHOWN_INPUTS, len(inputs))
     for path, text in inputs.items():
         section.add(f"## {_name(path)}", text)
     return section.render()
@@ -99,7 +99,7 @@ def _describe_inputs(inputs: Mapping[str, str | None]) -> str:
 
 def _describe_changes(trace: Trace) -> str:
     changed = trace.changed_files
-    section = _Section("Files created, changed or removed", MAX_SHOWN_FILES, len(trace.removed) + len(changed))
+    section = _EvidenceSection("Files created, changed or removed", MAX_SHOWN_FILES, len(trace.removed) + len(changed))
     for path in trace.removed:
         section.add(f"## {_name(path)} was removed")
     for path, state in changed.items():
@@ -108,7 +108,7 @@ def _describe_changes(trace: Trace) -> str:
 
 
 def _describe_commands(runs: Sequence[CommandRun]) -> str:
-    section = _Section("Commands that were run afterwards to test the work", MAX_SHOWN_COMMANDS, len(runs))
+    section = _EvidenceSection("Commands that were run afterwards to test the work", MAX_SHOWN_COMMANDS, len(runs))
     for run in runs:
         output = "\n".join(text for text in (run.stdout, run.stderr) if text)
         # On one line, and yet the same command: a line break in it is written out.
@@ -120,7 +120,7 @@ def _describe_commands(runs: Sequence[CommandRun]) -> str:
 
 def _describe_steps(events: Sequence[Event]) -> str:
     steps = [event for event in events if isinstance(event, _STEPS)]
-    section = _Section("What the assistant did", MAX_SHOWN_STEPS, len(steps))
+    section = _EvidenceSection("What the assistant did", MAX_SHOWN_STEPS, len(steps))
     for event in steps:
         match event:
             case SkillInvoked(skill=skill):

@@ -296,19 +296,19 @@ def _copy_file(home: Home, path: str) -> Mapping[str, bytes]:
     raise EvalError(f"there is no file {path!r:.60}", f"Paths are relative to {home.folder or home.base}")
 
 
-class _Place(NamedTuple):
+class _JsonPlace(NamedTuple):
     """A folder that paths may be relative to, and the folder that they may not leave."""
 
     base: str
     root: str
 
 
-def _list_places(home: Home) -> Iterator[_Place]:
+def _list_places(home: Home) -> Iterator[_JsonPlace]:
     if home.folder:
-        yield _Place(home.folder, home.folder)
-    yield _Place(home.base, home.root)
+        yield _JsonPlace(home.folder, home.folder)
+    yield _JsonPlace(home.base, home.root)
     if home.is_apart and os.path.basename(home.base) == EVALS_FOLDER:
-        yield _Place(os.path.dirname(home.base), home.base)  # `evals/files/form.pdf`, as in a skill
+        yield _JsonPlace(os.path.dirname(home.base), home.base)  # `evals/files/form.pdf`, as in a skill
 
 
 def read_json(home: Home) -> FileContent:

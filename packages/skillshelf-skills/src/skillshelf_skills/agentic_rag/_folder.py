@@ -51,7 +51,7 @@ class _Problem(NamedTuple):
 _WAITS = _Problem("other pages held up the parser, so it waits for the next question", retry_after=0)
 
 
-class _Document(NamedTuple):
+class _FolderDocument(NamedTuple):
     """A document that was read."""
 
     stamp: tuple[int, ...]
@@ -79,7 +79,7 @@ class DocumentFolder:
         self._limits = limits or FolderLimits()
         self._lock = make_lock()
         self._index: TextSearch | None = None
-        self._documents: dict[str, _Document] = {}
+        self._documents: dict[str, _FolderDocument] = {}
         self._passages: dict[int, Passage] = {}
         self.remarks: list[str] = []
 
@@ -110,13 +110,13 @@ class DocumentFolder:
         room = self._count_room() + len(removed)
         for each, text in self._read(changed, parser):
             if isinstance(text, _Problem):
-                documents[each.path] = _Document(each.stamp, now, problem=text)
+                documents[each.path] = _FolderDocument(each.stamp, now, problem=text)
                 continue
             has_lines = not each.path.lower().endswith(_PAGES)
             passages = cut_into_passages(self.name, each.path, each.path, text, has_lines=has_lines)
             if len(passages) > room:
                 problem = _Problem("there are too many passages before it", needed=len(passages))
-                documents[each.path] = _Document(each.stamp, now, problem=problem)
+                documents[each.path] = _FolderDocument(each.stamp, now, problem=problem)
                 continue
             room -= len(passages)
             added.append((each, passages))
@@ -127,7 +127,7 @@ class DocumentFolder:
             del self._passages[number]
         for each, passages in added:
             numbers = [next(ids) for _ in passages]
-            documents[each.path] = _Document(each.stamp, now, numbers)
+            documents[each.path] = _FolderDocument(each.stamp, now, numbers)
             self._passages.update(zip(numbers, passages, strict=True))
         self._documents = documents
         self.remarks = [*remarks, *self._describe_problems()]

@@ -21,7 +21,7 @@ class RedirectListener(HTTPServer):
 
     def __init__(self, make_link: Callable[[str], str], *, state: str, issuer: str, seconds: float) -> None:
         """`issuer` is what the redirect must name as its issuer; empty if this issuer's redirects name none."""
-        super().__init__(("127.0.0.1", 0), _Request)
+        super().__init__(("127.0.0.1", 0), _CallbackRequest)
         self.timeout = _POLL_SECONDS
         self.start_page = f"http://127.0.0.1:{self.server_port}/"
         self.redirect = f"{self.start_page}callback"
@@ -69,7 +69,7 @@ class RedirectListener(HTTPServer):
         """Say nothing: a browser that goes away is not worth a traceback, which would show the request."""
 
 
-class _Request(BaseHTTPRequestHandler):
+class _CallbackRequest(BaseHTTPRequestHandler):
     server: RedirectListener
     timeout = 5.0  # a client that sends nothing must not keep the browser waiting
 

@@ -91,17 +91,17 @@ class _Form:
 
 
 @dataclass(slots=True)
-class _Page:
+class _LoginPage:
     title: str = ""
     forms: list[_Form] = field(default_factory=list)
 
 
-def _read_page(text: str, url: str) -> _Page:
+def _read_page(text: str, url: str) -> _LoginPage:
     """Collect the title and the forms of a page.
 
     Not with `html.parser`: 20 kB of unfinished tags keep that of Python 3.11 busy for ten seconds.
     """
-    page = _Page()
+    page = _LoginPage()
     form: _Form | None = None
     position = 0
     while match := _TAG.search(text, position):

@@ -41,7 +41,7 @@ _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
+class _RunEvidence:
     """What is known about a run that failed."""
 
     result: ProgramResult
@@ -67,7 +67,7 @@ def explain_failure(
     """
     if result.exit_code == 0:
         return None
-    evidence = _Evidence(result, limits, result.stdout[-_TAIL:], has_network, is_confined, seconds)
+    evidence = _RunEvidence(result, limits, result.stdout[-_TAIL:], has_network, is_confined, seconds)
     for explain in _EXPLANATIONS:
         failure = explain(evidence)
         if failure is not None:
@@ -98,7 +98,7 @@ def _failure(kind: str, explanation: str, reference: str) -> Failure:
     return Failure(kind=kind, explanation=explanation, reference=reference)
 
 
-def _explain_limit(evidence: _Evidence) -> Failure | None:
+def _explain_limit(evidence: _RunEvidence) -> Failure | None:
     limits = evidence.limits
     match evidence.result.limit:
         case "seconds":
@@ -134,7 +134,7 @@ def _explain_limit(evidence: _Evidence) -> Failure | None:
             return None
 
 
-def _explain_memory(evidence: _Evidence) -> Failure | None:
+def _explain_memory(evidence: _RunEvidence) -> Failure | None:
     if not _OUT_OF_MEMORY.search(evidence.tail):
         return None
     return _failure(
@@ -145,7 +145,7 @@ def _explain_memory(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_forks(evidence: _Evidence) -> Failure | None:
+def _explain_forks(evidence: _RunEvidence) -> Failure | None:
     if not _CANNOT_FORK.search(evidence.tail):
         return None
     return _failure(
@@ -156,7 +156,7 @@ def _explain_forks(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_network(evidence: _Evidence) -> Failure | None:
+def _explain_network(evidence: _RunEvidence) -> Failure | None:
     if evidence.has_network:
         return None
     refused_socket = _REFUSED.search(evidence.tail) and _SOCKET.search(evidence.tail)
@@ -171,7 +171,7 @@ def _explain_network(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_refusal(evidence: _Evidence) -> Failure | None:
+def _explain_refusal(evidence: _RunEvidence) -> Failure | None:
     found = _REFUSED.search(evidence.tail)
     if found is None or not evidence.is_confined or evidence.result.exit_code == _NOT_EXECUTABLE:
         return None
@@ -183,7 +183,7 @@ def _explain_refusal(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_space(evidence: _Evidence) -> Failure | None:
+def _explain_space(evidence: _RunEvidence) -> Failure | None:
     if evidence.signal == signal.SIGXFSZ:
         return _failure(
             "file-too-large", f"It wrote a file of more than {evidence.limits.file_mb} MiB, which is the limit.", _CODES
@@ -193,7 +193,7 @@ def _explain_space(evidence: _Evidence) -> Failure | None:
     return _failure("disk-full", "The disk is full. Remove files that your runs made, or tell the user.", _CODES)
 
 
-def _explain_exception(evidence: _Evidence) -> Failure | None:
+def _explain_exception(evidence: _RunEvidence) -> Failure | None:
     """Explain a Python exception by the last traceback in the output."""
     exceptions = list(_EXCEPTION.finditer(evidence.tail))
     if not exceptions or evidence.signal is not None:
@@ -215,7 +215,7 @@ def _explain_exception(evidence: _Evidence) -> Failure | None:
     return _failure("exception", f"A Python exception ended it: {shown}. It was raised at {place}.", _DEBUGGING)
 
 
-def _explain_missing_module(module: str, evidence: _Evidence) -> Failure:
+def _explain_missing_module(module: str, evidence: _RunEvidence) -> Failure:
     install = "Installing it needs the network, which runs here do not have: tell the user, or do without it."
     if evidence.has_network:
         install = "Install it into a folder of your own: python -m pip install --target lib NAME, then PYTHONPATH=lib."
@@ -227,7 +227,7 @@ def _explain_missing_module(module: str, evidence: _Evidence) -> Failure:
     )
 
 
-def _explain_signal(evidence: _Evidence) -> Failure | None:
+def _explain_signal(evidence: _RunEvidence) -> Failure | None:
     number = evidence.signal
     if number is None:
         return None
@@ -249,7 +249,7 @@ def _explain_signal(evidence: _Evidence) -> Failure | None:
     return _failure("signal", f"The signal {name} ended it.", _CODES)
 
 
-def _explain_not_found(evidence: _Evidence) -> Failure | None:
+def _explain_not_found(evidence: _RunEvidence) -> Failure | None:
     if evidence.result.exit_code != _NOT_FOUND:
         return None
     found = _MISSING_COMMAND.search(evidence.tail)
@@ -261,7 +261,7 @@ def _explain_not_found(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_not_executable(evidence: _Evidence) -> Failure | None:
+def _explain_not_executable(evidence: _RunEvidence) -> Failure | None:
     if evidence.result.exit_code != _NOT_EXECUTABLE:
         return None
     return _failure(
@@ -272,7 +272,7 @@ def _explain_not_executable(evidence: _Evidence) -> Failure | None:
     )
 
 
-def _explain_shell_syntax(evidence: _Evidence) -> Failure | None:
+def _explain_shell_syntax(evidence: _RunEvidence) -> Failure | None:
     found = _SHELL_SYNTAX.search(evidence.tail)
     if evidence.result.exit_code != 2 or found is None:
         return None
@@ -296,7 +296,7 @@ def _line_at(text: str, index: int) -> str:
     return line.strip()[-_MAX_SHOWN:]
 
 
-_EXPLANATIONS: tuple[Callable[[_Evidence], Failure | None], ...] = (
+_EXPLANATIONS: tuple[Callable[[_RunEvidence], Failure | None], ...] = (
     _explain_limit,
     _explain_space,
     _explain_memory,

@@ -20,13 +20,13 @@ _MAX_THREADS: dict[Purpose, int] = {"files": 16, "tools": 40}
 T = TypeVar("T")
 
 
-class _Limits(NamedTuple):
+class _Capacities(NamedTuple):
     by_purpose: dict[Purpose, anyio.CapacityLimiter]
     unlimited: anyio.CapacityLimiter
     """Passed to anyio, so that our threads do not count against its own limit: standard input needs one of those."""
 
 
-_LIMITS: RunVar[_Limits] = RunVar("skillshelf_threads")  # one for each event loop
+_LIMITS: RunVar[_Capacities] = RunVar("skillshelf_threads")  # one for each event loop
 
 
 async def in_thread(job: Callable[[], T], purpose: Purpose) -> T:
@@ -60,12 +60,12 @@ async def in_thread(job: Callable[[], T], purpose: Purpose) -> T:
             limiter.release_on_behalf_of(slot)
 
 
-def _get_limits() -> _Limits:
+def _get_limits() -> _Capacities:
     try:
         return _LIMITS.get()
     except LookupError:
         by_purpose = {purpose: anyio.CapacityLimiter(most) for purpose, most in _MAX_THREADS.items()}
-        limits = _Limits(by_purpose, anyio.CapacityLimiter(math.inf))
+        limits = _Capacities(by_purpose, anyio.CapacityLimiter(math.inf))
         _LIMITS.set(limits)
         return limits
 

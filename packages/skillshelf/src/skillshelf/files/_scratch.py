@@ -64,7 +64,7 @@ def remove_stale_scratch(root: str) -> None:
             _follow_note(os.path.join(folder, name), root)
 
 
-class _Note(NamedTuple):
+class _ScratchNote(NamedTuple):
     path: str
     fd: int
 
@@ -74,12 +74,12 @@ def _notes_folder() -> str:
     return os.path.join(state_home() or os.devnull, "scratch")
 
 
-def _write_note(root: str, parts: Sequence[str]) -> _Note | None:
+def _write_note(root: str, parts: Sequence[str]) -> _ScratchNote | None:
     """Write a note and lock it. Return None if that is not possible."""
     path = os.path.join(_notes_folder(), parts[-1])
     try:
         make_private_folders(os.path.dirname(path))
-        note = _Note(path, system.open(path, NEW_FILE, 0o600))
+        note = _ScratchNote(path, system.open(path, NEW_FILE, 0o600))
     except OSError:
         return None
     with suppress(OSError):

@@ -131,7 +131,7 @@ def _check_listing_size(catalog: Catalog, root: str) -> Iterator[Diagnostic]:
 # -- one skill ---------------------------------------------------------------------------------------------------------
 
 
-class _SkillFolder:
+class _CheckedFolder:
     """The folder of a skill. Files in it are read from the root of the source, without following links."""
 
     def __init__(self, root: str, key: str, skill: SkillDescriptor) -> None:
@@ -172,7 +172,7 @@ def _check_found(root: str, key: str, found: Found, strict: bool) -> list[Diagno
     skill = found.descriptor
     if skill is None:
         return list(found.diagnostics)
-    folder = _SkillFolder(root, key, skill)
+    folder = _CheckedFolder(root, key, skill)
     text = folder.read_skill_text()
     if text is None:
         return list(found.diagnostics)
@@ -206,7 +206,7 @@ def _limit_faults(notes: Sequence[Diagnostic], location: str) -> list[Diagnostic
 # -- its references ----------------------------------------------------------------------------------------------------
 
 
-def _check_references(folder: _SkillFolder, skill: SkillDescriptor, text: SkillText) -> Iterator[Diagnostic]:
+def _check_references(folder: _CheckedFolder, skill: SkillDescriptor, text: SkillText) -> Iterator[Diagnostic]:
     """Check the references, and the links of the instructions. Paths in the diagnostics start at the skill's folder."""
     existing = folder.list_files()
     # Blank lines take the place of the frontmatter, so that line numbers are those of the file.
@@ -249,7 +249,7 @@ class _Files:
     is_complete: bool = True
 
 
-def _read_files(folder: _SkillFolder, references: Sequence[str], others: Sequence[str]) -> _Files:
+def _read_files(folder: _CheckedFolder, references: Sequence[str], others: Sequence[str]) -> _Files:
     """Read the files that hold text, the references first. Only references are reported if they cannot be read."""
     files = _Files()
     size = 0

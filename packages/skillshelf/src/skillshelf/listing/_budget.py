@@ -78,7 +78,7 @@ def spend(
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _BudgetStep:
     """A skill is raised to a higher level."""
 
     index: int
@@ -97,7 +97,7 @@ class _Draft:
         self._budget = budget
         self._counter = counter
         self._read = read
-        self._steps: list[_Step] = []
+        self._steps: list[_BudgetStep] = []
         self._taken = 0
 
     def count(self) -> int:
@@ -168,7 +168,7 @@ class _Draft:
         return level < Level.FULL or self._skills[index].size <= room * _MAX_BYTES_PER_TOKEN
 
     def _add(self, index: int, part: Part) -> None:
-        self._steps.append(_Step(index, self.parts[index], part))
+        self._steps.append(_BudgetStep(index, self.parts[index], part))
 
     def _go_to(self, taken: int) -> None:
         """Take steps, or undo them, until this many are taken."""

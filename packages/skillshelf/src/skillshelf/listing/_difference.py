@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Difference:
+class _ListingDifference:
     """The skills that a new listing shows differently."""
 
     added: list[Entry] = field(default_factory=list)
@@ -58,13 +58,13 @@ def merge_listings(known: "Listing", new: "Listing") -> "Listing":
     return replace(new, entries=(*entries, *left_out))
 
 
-def _compare(known: "Listing", new: "Listing") -> _Difference:
+def _compare(known: "Listing", new: "Listing") -> _ListingDifference:
     before = {entry.name: entry for entry in known.entries}
     after = {entry.name: entry for entry in new.entries}
     all_before = {*before, *_list_left_out(known)}
     all_after = {*after, *_list_left_out(new)}
 
-    difference = _Difference(has_other_skills=all_before != all_after)
+    difference = _ListingDifference(has_other_skills=all_before != all_after)
     difference.removed = [name for name in before if name not in all_after]
     for name, entry in after.items():
         # The model has seen nothing but the name, if that, of a skill that was left out.
@@ -80,7 +80,7 @@ def _compare(known: "Listing", new: "Listing") -> _Difference:
     return difference
 
 
-def _write_sentences(difference: _Difference) -> list[str]:
+def _write_sentences(difference: _ListingDifference) -> list[str]:
     sentences = []
     if difference.added:
         sentences.append(f"Added: {_join_names(entry.name for entry in difference.added)}.")

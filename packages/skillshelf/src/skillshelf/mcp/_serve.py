@@ -73,10 +73,10 @@ async def serve_http(
             close_streams()
         limiter.close_streams()
 
-    await _Server(config, prepare_shutdown).serve(sockets=[listening])
+    await _HttpServer(config, prepare_shutdown).serve(sockets=[listening])
 
 
-class _Server(uvicorn.Server):
+class _HttpServer(uvicorn.Server):
     """A uvicorn server that calls a function before it shuts down."""
 
     def __init__(self, config: uvicorn.Config, prepare_shutdown: Callable[[], None]) -> None:

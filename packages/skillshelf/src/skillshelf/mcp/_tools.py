@@ -81,7 +81,7 @@ class RecentAnswers:
             self._answers[request] = RecentAnswer(answer, tuple(activations))
 
 
-class _Question(NamedTuple):
+class _AskedCall(NamedTuple):
     """A call that waits for the user's answer, with a digest instead of arguments that may be megabytes long."""
 
     tool: str
@@ -95,7 +95,7 @@ class ToolApprovals:
     """
 
     def __init__(self) -> None:
-        self._questions: OrderedDict[str, _Question] = OrderedDict()
+        self._questions: OrderedDict[str, _AskedCall] = OrderedDict()
 
     async def request(
         self, ctx: RequestContext, tool: Tool, params: types.CallToolRequestParams
@@ -130,7 +130,7 @@ class ToolApprovals:
         self, tool: Tool, arguments: str, params: types.CallToolRequestParams
     ) -> types.InputRequiredResult | None:
         """Ask in the result, as later revisions do: the client repeats the call with the user's answer."""
-        call = _Question(tool.name, hashlib.sha256(arguments.encode()).digest())
+        call = _AskedCall(tool.name, hashlib.sha256(arguments.encode()).digest())
         asked = self._questions.pop(params.request_state or "", None)
         response = (params.input_responses or {}).get(_RESPONSE_KEY)
         if asked == call and isinstance(response, types.ElicitResult):

@@ -20,7 +20,7 @@ from skillshelf.sandbox._processes import (
     send_signal,
 )
 from skillshelf.sandbox._program import Limit, Program, ProgramLimits, ProgramResult, SandboxError
-from skillshelf.sandbox._sandbox import Command, Sandbox, last_line, open_command
+from skillshelf.sandbox._sandbox import Launch, Sandbox, last_line, open_command
 
 TakeOutput = Callable[[str], None]
 
@@ -57,7 +57,7 @@ async def run_program(
     """
     started = time.monotonic()
     with open_command(program, sandbox) as command:
-        run = _Run(limits, take_output, merge=merge)
+        run = _Execution(limits, take_output, merge=merge)
         try:
             process = await run.start(command, program.folder)
             try:
@@ -82,7 +82,7 @@ async def run_program(
         )
 
 
-class _Run:
+class _Execution:
     """A program that runs: its output, and what it takes."""
 
     def __init__(self, limits: ProgramLimits, take_output: TakeOutput | None, *, merge: bool) -> None:
@@ -94,7 +94,7 @@ class _Run:
         self.out = _Stream(self._take)
         self.error = self.out if merge else _Stream(self._take)
 
-    async def start(self, command: Command, folder: str) -> asyncio.subprocess.Process:
+    async def start(self, command: Launch, folder: str) -> asyncio.subprocess.Process:
         """Start a command. Cancelling ends it."""
         rlimits = list_rlimits(self._limits)
         starting = asyncio.ensure_future(
@@ -119,7 +119,7 @@ class _Run:
             self.out.close_writer()
             self.error.close_writer()
 
-    async def watch(self, process: asyncio.subprocess.Process, command: Command) -> int:
+    async def watch(self, process: asyncio.subprocess.Process, command: Launch) -> int:
         """Wait until the program ends or exceeds a limit, and return its exit code, as shells give it."""
 
         def find_processes() -> list[int]:

@@ -209,7 +209,7 @@ def _run_blocking(program: Program, sandbox: Sandbox) -> str:
     return last_line(done.stderr.decode(errors="replace")) or "a program could write outside its folder"
 
 
-class Command(NamedTuple):
+class Launch(NamedTuple):
     """What has to be started so that a program runs in its sandbox."""
 
     words: list[str]
@@ -233,7 +233,7 @@ class Command(NamedTuple):
 
 
 @contextmanager
-def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
+def open_command(program: Program, sandbox: Sandbox) -> Iterator[Launch]:
     """Provide what has to be started to run a program in a sandbox, while the block lasts. Raises OSError."""
     if sandbox:
         _check_writable(program)
@@ -258,17 +258,17 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Command]:
             options = _open_file(stack, arguments)
             words = [bubblewrap, "--args", str(options), "--seccomp", str(seccomp)]
             words += ["--json-status-fd", str(writer), "--", *program.words]
-            yield Command(words, environment, (options, seccomp, writer, *program.descriptors), reader)
+            yield Launch(words, environment, (options, seccomp, writer, *program.descriptors), reader)
         elif sandbox.level == "landlock":
             reader, writer = _open_pipe(stack)
             plan = json.dumps({"writable": list(program.all_writable), "network": program.network, "status": writer})
             words = [sys.executable, "-I", "-m", "skillshelf.sandbox._launcher", plan, "--", *program.words]
-            yield Command(words, environment, (writer, *program.descriptors), reader)
+            yield Launch(words, environment, (writer, *program.descriptors), reader)
         elif sandbox.level == "sandbox-exec":
             words = [SANDBOX_EXEC, "-p", make_profile(program, mounts), *program.words]
-            yield Command(words, environment, tuple(program.descriptors), -1)
+            yield Launch(words, environment, tuple(program.descriptors), -1)
         else:
-            yield Command(words, environment, tuple(program.descriptors), -1)
+            yield Launch(words, environment, tuple(program.descriptors), -1)
 
 
 def _check_writable(program: Program) -> None:

@@ -33,7 +33,7 @@ class _NotUnderstood(Exception):
     """A pattern has an unfinished `[` or backslash, or a class with an escape, a name or a backward range."""
 
 
-class _Rule(NamedTuple):
+class _IgnoreRule(NamedTuple):
     line: int
     is_negated: bool
     only_folders: bool
@@ -43,7 +43,7 @@ class _Rule(NamedTuple):
 class IgnoreRules:
     """The rules of an ignore file. False if there are none."""
 
-    def __init__(self, rules: tuple[_Rule, ...] = (), refused: tuple[int, ...] = ()) -> None:
+    def __init__(self, rules: tuple[_IgnoreRule, ...] = (), refused: tuple[int, ...] = ()) -> None:
         self.rules = rules
         self.refused = refused
         """The lines with a pattern that isn't understood and doesn't count."""
@@ -83,7 +83,7 @@ class IgnoreRules:
             return None
         return not rule.is_negated
 
-    def _decisive_rule(self, path: str, is_dir: bool) -> _Rule | None:
+    def _decisive_rule(self, path: str, is_dir: bool) -> _IgnoreRule | None:
         """Return the last rule that fits."""
         names = path.split("/")
         for rule in reversed(self.rules):
@@ -116,7 +116,7 @@ def _fits(segments: tuple[_Segment, ...], names: list[str]) -> bool:
     return segment == len(segments)
 
 
-def _parse_rule(number: int, line: str) -> _Rule | None:
+def _parse_rule(number: int, line: str) -> _IgnoreRule | None:
     line = line.removesuffix("\r")
     pattern = line.rstrip(" ")
     backslashes = len(pattern) - len(pattern.rstrip("\\"))
@@ -138,7 +138,7 @@ def _parse_rule(number: int, line: str) -> _Rule | None:
         segments.append(bool)  # a final /** is everything inside a folder, not the folder: one name at least
     if not is_anchored:
         segments.insert(0, None)
-    return _Rule(number, is_negated, only_folders, tuple(segments))
+    return _IgnoreRule(number, is_negated, only_folders, tuple(segments))
 
 
 def _compile_segment(segment: str) -> _Segment:

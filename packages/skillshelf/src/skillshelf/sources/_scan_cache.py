@@ -98,7 +98,7 @@ def _is_newer(path: str) -> bool:
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-class _SharedValues:
+class _InternedValues:
     """Values that many skills have in common, written once and referred to by number."""
 
     def __init__(self) -> None:
@@ -113,8 +113,8 @@ class _SharedValues:
 
 
 def _plain(state: TreeState) -> dict[str, Any]:
-    paths = _SharedValues()
-    fields = _SharedValues()
+    paths = _InternedValues()
+    fields = _InternedValues()
     skills = [_skill_row(key, skill, paths, fields) for key, skill in state.skills.items()]
     return {
         "skills": skills,
@@ -127,7 +127,7 @@ def _plain(state: TreeState) -> dict[str, Any]:
     }
 
 
-def _skill_row(key: str, skill: SkillFolder, paths: _SharedValues, fields: _SharedValues) -> list[Any]:
+def _skill_row(key: str, skill: SkillFolder, paths: _InternedValues, fields: _InternedValues) -> list[Any]:
     found = skill.found
     stamp = _READ_AGAIN if skill.is_fresh or found.is_last_good else skill.stamp
     row: list[Any] = [key, skill.file, stamp, paths.number(skill.folders), _note_rows(found.diagnostics)]

@@ -228,7 +228,7 @@ class _List(MarkdownElement):
                 yield Segment.line()
 
 
-class _Table(rich_markdown.TableElement):
+class _MarkdownTable(rich_markdown.TableElement):
     """A table, or one paragraph for each row if the screen is too narrow for its columns."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -302,7 +302,7 @@ class _Markdown(rich_markdown.Markdown):
         "bullet_list_open": _List,
         "ordered_list_open": _List,
         "list_item_open": _ListItem,
-        "table_open": _Table,
+        "table_open": _MarkdownTable,
     }
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
