@@ -21,7 +21,7 @@ from skillshelf import MemorySource, Shelf
 from skillshelf.skillmd import Unreadable, decode, read, render_skill
 from skillshelf.skillmd._frontmatter import parse_block
 from skillshelf.skillmd._layout import DiagnosticCollector
-from skillshelf.skillmd._read import scan_fields
+from skillshelf.skillmd._read import _read_any, _read_plain, scan_fields
 from skillshelf.skillmd.bounded_yaml import MAX_BLOCK, MAX_NODES, YamlFault
 from skillshelf.text.hidden import find_dishonest
 from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
@@ -248,6 +248,39 @@ def test_the_line_scanner_answers_as_pyyaml_does(block: str) -> None:
     scanned = scan_fields(block)
     if scanned is not None:
         assert scanned == (yaml.load(block, Loader=yaml.CBaseLoader) or {})
+
+
+DESCRIPTIONS = st.one_of(
+    st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1, max_size=40),
+    st.text(
+        st.sampled_from("aé—…日 :#'\"\x85\xa0\u2028\u200b\u2800\u3164\ufe0f\ufeff\x00\x7f👍"), min_size=1, max_size=12
+    ),
+)
+
+
+@pytest.mark.sampled
+@given(DESCRIPTIONS)
+@settings(max_examples=examples(700), deadline=None)
+@example("Fill in forms — and sign them…")
+@example("forms\x85")
+@example("forms\xa0")
+def test_a_plain_file_is_read_as_any_other(description: str) -> None:
+    """Y05-Y11: if a file is read without the YAML parser, the general way reads the same."""
+    text = f"---\nname: forms\ndescription: {description}\nlicense: MIT\n---\nDo it — now.\n"
+    plain = _read_plain(text)
+    if plain is not None:
+        other = _read_any(text, "forms")
+        assert (plain.name, plain.description, plain.instructions) == (
+            other.name,
+            other.description,
+            other.instructions,
+        )
+        assert plain.optional == other.optional
+        assert not other.diagnostics
+
+
+def test_a_dash_in_a_description_needs_no_yaml_parser() -> None:
+    assert _read_plain("---\nname: forms\ndescription: Fill in forms — größer…\n---\nDo it.\n") is not None
 
 
 @pytest.mark.sampled

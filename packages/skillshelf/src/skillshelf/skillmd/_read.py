@@ -21,12 +21,12 @@ from skillshelf.skillmd._layout import (
 )
 from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, ReadOnlyDict, SkillDescriptor
 
-# A plain file in one match: ASCII, with the name and the description first. It takes 1.4 µs and the general way 21, and
-# a scan reads ten thousand. At most 99 more lines: a megabyte of them would be matched one by one.
+# A plain file in one match, with the name and the description first. It takes 1.4 µs and the general way 21, and a scan
+# reads ten thousand. At most 99 more lines: a megabyte of them would be matched one by one.
 _PLAIN_FILE = re.compile(
     r"---\n"
     r"name: ([a-z0-9][a-z0-9-]{0,63})\n"
-    rf"description: ++([!-~][ -~]{{0,{MAX_DESCRIPTION - 1}}})\n"
+    rf"description: ++([^\x00-\x20\x7f][^\x00-\x1f\x7f]{{0,{MAX_DESCRIPTION - 1}}})\n"
     r"((?:(?!---)[^\n]*+\n){0,99}+)"
     r"---\n\n?"
 ).match
@@ -139,6 +139,10 @@ def _read_plain(text: str) -> SkillText | None:
     if len(other_lines) > _MAX_CACHED_FIELDS:
         return None
 
+    # Every fifth description isn't ASCII, mostly because of a dash.
+    if not written_description.isascii() and _has_odd_character(written_description):
+        return None
+
     description = _scan_value(written_description.rstrip(" "))
     optional = _read_plain_fields(other_lines)
     if not description or not optional:
@@ -146,11 +150,22 @@ def _read_plain(text: str) -> SkillText | None:
     description = description.strip()
     if not description:
         return None
-
     body_start = match.end()
     if text[body_start : body_start + 1].isspace():
         body_start = _skip_blank_lines(text, body_start)
     return SkillText(name, description, optional, text, body_start)
+
+
+def _has_odd_character(description: str) -> bool:
+    """Return True for characters that YAML refuses or takes for a line break, or that are reported."""
+    if not description.isprintable():
+        return True
+    diagnostics = DiagnosticCollector()
+    try:
+        read_description(description, diagnostics)
+    except Unreadable:
+        return True
+    return bool(diagnostics.items)
 
 
 @lru_cache(1024)
