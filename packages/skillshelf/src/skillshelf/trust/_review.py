@@ -218,9 +218,9 @@ def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def review_text(pending: Pending, *, whole: bool = True) -> str:
+def review_text(pending: Pending) -> str:
     """Return the page as plain text, safe for a terminal."""
-    return "".join(f"{line}\n" for line in review_lines(pending, whole=whole))
+    return "".join(f"{line}\n" for line in review_lines(pending))
 
 
 def review_lines(pending: Pending, *, whole: bool = True) -> list[ReviewLine]:
