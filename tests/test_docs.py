@@ -135,13 +135,6 @@ def test_every_event_is_in_the_guide() -> None:
     assert missing == []
 
 
-def test_every_module_is_in_the_table_of_layers() -> None:
-    """how-it-fits.md shows the place of each module and folder of the package."""
-    page = read_text("docs/concepts/how-it-fits.md").partition("## The layers")[2]
-    rooms = {path.stem for path in (REPO / "src" / "skillshelf").iterdir() if not path.name.startswith(("_", "."))}
-    assert sorted(room for room in rooms - {"py"} if f"`{room}`" not in page) == []
-
-
 def test_every_decision_is_in_the_index() -> None:
     """Each record has the three sections, a unique number, and a line in the index."""
     records = sorted((REPO / "docs" / "adr").glob("0*.md"))

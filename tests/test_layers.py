@@ -3,12 +3,13 @@
 import ast
 import importlib
 import os
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
-from repository import PACKAGES, modules, parse
+from repository import PACKAGES, REPO, modules, parse
 from skillshelf.errors import MissingExtraError
 from skillshelf.files import system
 
@@ -99,6 +100,16 @@ def test_packages_import_only_those_below_them() -> None:
 def test_every_module_has_a_layer() -> None:
     """A new module must say where it belongs."""
     assert {room(name) for name in modules() if name.startswith("skillshelf.")} == set(RANK)
+
+
+def test_the_picture_shows_every_package_and_room() -> None:
+    """how-it-fits.md has them in one picture."""
+    page = (REPO / "docs/concepts/how-it-fits.md").read_text()
+    picture = page.partition("## Four packages")[2].partition("```text")[2].partition("```")[0]
+    shown = set(re.findall(r"[\w-]+", picture))
+    assert {name.replace("_", "-") for name in PACKAGES} <= shown
+    rooms = {room(name) for name in modules() if name.startswith("skillshelf.") and not room(name).startswith("_")}
+    assert rooms <= shown
 
 
 def test_imports_never_point_up() -> None:
