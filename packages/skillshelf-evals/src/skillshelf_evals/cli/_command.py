@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import importlib.util
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -259,10 +260,10 @@ def _postgresql_url(text: str) -> str:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    try:
-        import pydantic_ai_harness  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("skillshelf eval", "evals") from None
+    # A part of them comes with other extras. All must be there before a trial is paid for that the report cannot show.
+    if any(importlib.util.find_spec(library) is None for library in ("pydantic_ai_harness", "jinja2", "jsonschema")):
+        raise MissingExtraError("skillshelf eval", "evals")
+
     if args.action == "list":
         from skillshelf_evals.cli._cases import list_cases
 
