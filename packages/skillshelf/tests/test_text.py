@@ -25,6 +25,13 @@ def test_gives_at_most_as_many_names_as_asked_for() -> None:
     assert len(closest_names("report", names, limit=1)) == 1
 
 
+def test_a_word_of_a_longer_name_finds_it() -> None:
+    """People type what they remember; by letters alone, another name would be nearer."""
+    names = ["latex-posters", "Flutter Riverpod State Management", "sql-review"]
+    assert closest_names("flutter", names)[0] == "Flutter Riverpod State Management"
+    assert closest_names("sql", names) == ("sql-review",)
+
+
 def test_suggests_nothing_for_a_name_unlike_all_others() -> None:
     assert closest_names("zzz", ["pdf", "xlsx"]) == ()
 

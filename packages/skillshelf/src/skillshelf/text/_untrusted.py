@@ -196,7 +196,9 @@ def closest_names(name: str, names: Iterable[str], *, limit: int = 3, min_simila
     if len(spellings) > _ALWAYS_COMPARED:
         compared = _preselect(wanted, spellings)
     near = difflib.get_close_matches(wanted, compared, limit, min_similarity)
-    return tuple(spelling for look in near for spelling in spellings[look])[:limit]
+    containing = [look for look in compared if len(wanted) > 2 and wanted in look]
+    best = dict.fromkeys([*sorted(containing, key=len), *near])
+    return tuple(spelling for look in best for spelling in spellings[look])[:limit]
 
 
 def _preselect(wanted: str, looks: Iterable[str]) -> list[str]:
