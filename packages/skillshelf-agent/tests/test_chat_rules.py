@@ -58,6 +58,21 @@ def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
     assert "pytest *" not in Path(file).read_text()
 
 
+@pytest.mark.parametrize(
+    ("typed", "note"),
+    [
+        ("run_comand", "There is no tool 'run_comand' here now. Did you mean 'run_command'?"),
+        ("github__comment", "There is no tool 'github__comment' here now."),  # a server may bring it later
+        ("run_skill_script", ""),
+    ],
+)
+def test_a_rule_for_a_tool_that_is_not_there_comes_with_a_note(tmp_path: Path, typed: str, note: str) -> None:
+    """A misspelled denial would deny nothing."""
+    done = chat("-p", f"/approve deny {typed}", "--model", script(tmp_path, "Hello."), cwd=tmp_path)
+    made, _, noted = done.stdout.partition("\n")
+    assert (made, noted.strip()) == (f"From now on, in this workspace: deny {typed}", note)
+
+
 def test_a_rule_of_an_earlier_version_is_confirmed_by_its_number(tmp_path: Path) -> None:
     """The chat says at once that it is not in force, and the list how to change that."""
     file = rules_file()

@@ -144,6 +144,11 @@ class AgentCore:
         return self._find_sandbox()
 
     @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of all tools there are now, withheld or not. A server that is starting has none yet."""
+        return OWN_TOOLS.union(tool.name for tool in self.loop.window.list_tools())
+
+    @property
     def withheld_tools(self) -> tuple[str, ...]:
         """The names of tools that the model is not offered, because the policy refuses every call of them."""
         return tuple(sorted(self.gate.find_withheld(self.loop.window.list_tools())))

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from skillshelf.errors import SettingsError
 from skillshelf.slash import Command, Suggestion
+from skillshelf.text import closest_names
 from skillshelf_agent import SHELL, WRITING, Rule, RuleBook
 from skillshelf_agent.rules import Decision
 from skillshelf_agent.terminal._face import ChatFace
@@ -81,6 +82,10 @@ def _add(face: ChatFace, decision: Decision, typed: str) -> None:
         face.print(f"That is a rule already: {rule}")
         return
     face.print(f"From now on, {where}: {rule}", *_explain_prefix(face, rule))
+    if rule.tool not in face.core.tool_names:
+        closest = closest_names(rule.tool, face.core.tool_names, limit=1, min_similarity=0.7)
+        suggestion = f" Did you mean {closest[0]!r}?" if closest else ""
+        face.print(Text(f"There is no tool {rule.tool!r} here now.{suggestion}", "yellow"))
     if rule.decision == "deny" and rule.tool == SHELL:
         face.print(Text(_DENIAL_MISSES, "yellow"))
 
