@@ -362,7 +362,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("[mcp.kit]\ncommand = 'a'\nurl = 'http://x'\n", "either a `command`"),
         ("[mcp.kit]\ncommand = './server'\n", "PATH"),
         ("[mcp.Kit_1]\ncommand = 'a'\n", "small letters"),
-        ("[mcp.kit]\ncommand = 'a'\nwhat = 1\n", "what"),
+        ("[mcp.kit]\ncomand = 'a'\n", "'comand' is not a setting of a server. Did you mean 'command'?"),
+        ("[mcp.kit]\ncommand = 'a'\nxyz = 1\n", "'xyz' is not a setting of a server. Settings: command, args,"),
         ("[mcp.kit]\nurl = 'file:///etc/passwd'\n", "https"),
         ("mcp = 1\n", "section"),
     ],
@@ -370,7 +371,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_wrong_settings_are_errors_that_name_the_place(config: Path, text: str, message: str) -> None:
     """Before anything is started."""
     config.write_text(text)
-    with pytest.raises(SettingsError, match=message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         load_servers()
 
 

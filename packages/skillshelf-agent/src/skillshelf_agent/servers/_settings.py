@@ -130,6 +130,8 @@ def _check(name: str, entry: Any, path: str) -> ServerSettings:
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
+        if fault["type"] == "extra_forbidden":
+            raise SettingsError(f"{where}: {place!r} is not a setting of a server. {_suggest_key(place)}") from None
         raise SettingsError(f"{where}: {place!r}: {fault['msg']}.") from None
 
     if bool(server.command) == bool(server.url):
@@ -142,6 +144,14 @@ def _check(name: str, entry: Any, path: str) -> ServerSettings:
             "which the agent is started would decide which program runs."
         )
     return server
+
+
+def _suggest_key(key: str) -> str:
+    keys = [name for name in ServerSettings.model_fields if name != "name"]
+    closest = closest_names(key, keys, limit=1)
+    if closest:
+        return f"Did you mean {closest[0]!r}?"
+    return f"Settings: {', '.join(keys)}."
 
 
 def find_workspace_servers(folder: str) -> list[str]:
