@@ -201,6 +201,21 @@ def test_a_write_in_the_users_sight_is_in_use_and_ends_the_hold(view: View, writ
     assert (view.load("conv"), view.pending, view.trust.approvals.trees) == ("Seen.\n", [], {})
 
 
+def test_what_the_user_has_seen_is_no_news(view: View, write: Write, repository: Path) -> None:
+    """Neither a write in their sight nor what they approve in a review."""
+    assert view.guidance
+    view.trust.take_own_changes(str(repository))
+    path = write("repo/conv", "Conventions.", "Seen.\n")
+    new = write("repo/new", "New.")
+    hashes = {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in (path, new)}
+    assert view.source.approve_writes(hashes) == ("conv", "new")
+    view.run_agent(lambda: write("repo/held", "Held."))
+    view.source.approve(view.source.pending)
+    view.shelf.reload()
+    assert {"conv", "new", "held"} <= set(view.shelf.catalog)
+    assert view.trust.take_own_changes(str(repository)) == OwnChanges()
+
+
 def test_if_nothing_can_be_recorded_the_agent_cannot_start(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise its changes would apply by themselves once the record can be written again."""
 

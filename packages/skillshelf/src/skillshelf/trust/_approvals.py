@@ -117,8 +117,9 @@ class OwnRepository:
         return replace(self, in_use={**self.in_use, key: tree})
 
     def end_review(self, key: str) -> "OwnRepository":
-        """Return the repository with a place that the user has reviewed as it is now."""
-        return replace(self, to_review=self.to_review - {key})
+        """Return the repository with a place whose content in use the user has reviewed: that is no news."""
+        announced = {**self.announced, key: self.in_use[key]}
+        return replace(self, to_review=self.to_review - {key}, announced=announced)
 
     def require_review(self, keys: Iterable[str]) -> "OwnRepository":
         """Return the repository with these places for the user to review."""
