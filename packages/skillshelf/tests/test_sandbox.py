@@ -279,6 +279,20 @@ def test_a_rebase_in_progress_is_named_once(program: Program) -> None:
     assert run(program, find_sandbox(), "true").notices == ()
 
 
+def test_a_repository_that_a_command_makes_is_named_once(program: Program) -> None:
+    """A new one, one in the place of another, and the workspace itself, which Git takes if `.git` is damaged."""
+    root = Path(program.folder)
+    (root / "sub/.git").mkdir(parents=True)
+    (root / ".git").mkdir()
+    program = replace(program, git=GitGuard(program.folder))
+    assert run(program, find_sandbox(), "true").notices == ()
+    made = run(program, find_sandbox(), "mkdir -p new/.git refs objects; touch HEAD; mv sub old; mkdir -p sub/.git")
+    assert [notice.split(": ")[1].split(". ")[0] for notice in made.notices] == [
+        str(path) for path in (root, root / "new/.git", root / "old/.git", root / "sub/.git")
+    ]
+    assert run(program, find_sandbox(), "true").notices == ()
+
+
 # -- workers ----------------------------------------------------------------------------------------------------------
 
 

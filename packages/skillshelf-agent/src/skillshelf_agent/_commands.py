@@ -115,6 +115,7 @@ def _describe(ended: ProgramResult, seconds: float, *, has_network: bool) -> str
     """Return the output for the model, and how the command ended."""
     streams = [f"[{name}]\n{text}" for name, text in (("stdout", ended.stdout), ("stderr", ended.stderr)) if text]
     parts = streams or ["(no output)"]
+    parts += [f"[{notice}]" for notice in ended.notices]
     if ended.limit == "seconds":
         parts.append(f"[Command timed out after {seconds:g}s]")
     elif ended.limit == "memory":
@@ -128,7 +129,6 @@ def _describe(ended: ProgramResult, seconds: float, *, has_network: bool) -> str
             "[It ran without the network, because the user was not asked about it. If it needs the network, tell the "
             "user, who can type: /approve allow run_command COMMAND --network]"
         )
-    parts += [f"[{notice}]" for notice in ended.notices]
 
     text = "\n".join(parts)
     if len(text) <= _MAX_SHOWN:

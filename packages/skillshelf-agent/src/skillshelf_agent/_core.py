@@ -114,6 +114,7 @@ class AgentCore:
             self.skills,
             self.scripts,
             shell,
+            git,
             policy=policy or Policy(),
             approve=approve,
             checkpoints=self.checkpoints,

@@ -28,7 +28,7 @@ from skillshelf.errors import (
     TrustError,
 )
 from skillshelf.files import FileChanged
-from skillshelf.sandbox import Sandbox
+from skillshelf.sandbox import GitGuard, Sandbox
 from skillshelf.shelf import LOAD_TOOL, is_for_user_only
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.skills import describe_denial
@@ -67,6 +67,7 @@ class Gate(AbstractCapability[Exchange]):
         skills: WorkspaceSkills,
         scripts: Scripts,
         shell: Shell,
+        git: GitGuard,
         *,
         policy: Policy,
         approve: Approve | None,
@@ -80,6 +81,7 @@ class Gate(AbstractCapability[Exchange]):
         self._skills = skills
         self._scripts = scripts
         self._shell = shell
+        self._git = git
         self._checkpoints = checkpoints
         self._find_sandbox = find_sandbox
 
@@ -231,7 +233,7 @@ class Gate(AbstractCapability[Exchange]):
             if refusal:
                 return refusal
             network = verdict.network
-        async with self._at_work(), self._recording():
+        async with self._at_work(), self._recording(), self._reporting_git(ctx.deps):
             return await self._shell.run(args, _report_output(ctx), network=network)
 
     async def _run_script(self, ctx: RunContext[Exchange], args: dict[str, Any]) -> Any:
@@ -256,7 +258,7 @@ class Gate(AbstractCapability[Exchange]):
         except SkillError as error:
             raise ToolFailed(str(error)) from error
 
-        async with self._at_work(), self._recording():
+        async with self._at_work(), self._recording(), self._reporting_git(ctx.deps):
             return await self._scripts.run(run, _report_output(ctx))
 
     async def _find_unreviewed(self, args: dict[str, Any]) -> tuple[UnreviewedFile, ...]:
@@ -324,6 +326,15 @@ class Gate(AbstractCapability[Exchange]):
             yield
         finally:
             await to_thread.run_sync(work.close)
+
+    @asynccontextmanager
+    async def _reporting_git(self, exchange: Exchange) -> AsyncIterator[None]:
+        """Tell the user what a program has done to Git directories. The text for the model is folded on the screen."""
+        try:
+            yield
+        finally:
+            for notice in self._git.take_notices():
+                exchange.report(notice)
 
     @asynccontextmanager
     async def _recording(self, change: Change | None = None) -> AsyncIterator[None]:

@@ -4,6 +4,7 @@ The attacks run through the real `run_command` tool, in two commands of one conv
 and, if that is root, as an ordinary user too: root hides faults.
 """
 
+import asyncio
 import fcntl
 import json
 import os
@@ -25,6 +26,9 @@ import pytest
 
 from repository import REPO
 from skillshelf.sandbox import Sandbox, find_sandbox
+from skillshelf_agent import AgentCore, Policy
+from skillshelf_agent.events import Event, Notice, ToolOutput
+from skillshelf_agent.testing import ScriptedModel, call
 
 HERE = Path(__file__).parent
 PAGE = REPO / "docs/concepts/safety.md"
@@ -245,6 +249,27 @@ def test_a_file_that_redirects_git_is_removed_and_named(repositories: Place) -> 
     [text] = repositories.run("mkdir evil; echo ../evil > .git/commondir; chmod 111 .git")
     assert f"removed {repositories.root}/.git/commondir" in text
     assert not (repositories.root / ".git/commondir").exists()
+
+
+def test_a_command_that_the_user_stops_leaves_no_redirection(tmp_path: Path) -> None:
+    """The user stops a command that hangs, and is told what it had done to Git."""
+    git = tmp_path / ".git"
+    git.mkdir()
+    model = ScriptedModel(call("run_command", command="echo ../evil > .git/commondir; echo made; sleep 600"))
+    core = AgentCore(model, tmp_path, policy=Policy("yolo"))
+
+    async def stop_when_made() -> list[Event]:
+        events = []
+        async for event in core.process_message("go"):
+            events.append(event)
+            if isinstance(event, ToolOutput):
+                core.cancel()
+        return events
+
+    events = asyncio.run(stop_when_made())
+    assert not (git / "commondir").exists()
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert notices == [f"skillshelf removed {git}/commondir, which would have redirected Git."]
 
 
 def test_the_guard_removes_nothing_outside(place: Place) -> None:

@@ -46,15 +46,19 @@ class GitGuard:
 
     def __init__(self, root: str) -> None:
         self._root = os.path.realpath(root)
-        self._known: set[str] = set()
+        self._known: dict[str, int] = {}
+        """Each Git directory, and its inode."""
         self._absent: set[str] = set()
         """Files that weren't there before a command, and must not be there after it."""
         self._rebases: set[str] = set()
+        self._notices: list[str] = []
+        self._is_prepared = False
 
     def prepare(self) -> list[GitMount]:
         """Find the Git directories, and return what to mount before a command, a folder before what it contains."""
-        self._known.update(find_git_directories(self._root))
+        self._known.update(_find_inodes(self._root))
         self._rebases.update(self._find_rebases())
+        self._is_prepared = True
 
         mounts: dict[str, bool] = {}
         for path in self._known:
@@ -63,16 +67,36 @@ class GitGuard:
                 mounts[mount.path] = mounts.get(mount.path, False) or mount.read_only
         return [GitMount(path, read_only) for path, read_only in sorted(mounts.items())]
 
-    def check(self) -> list[str]:
+    def clean_up(self) -> list[str]:
         """Remove what a command must not leave in a Git directory. Return a sentence about each thing found."""
-        notices = [_remove(path) for path in sorted(self._absent) if os.path.lexists(path)]
+        if not self._is_prepared:
+            return []
+        found = [_remove(path) for path in sorted(self._absent) if os.path.lexists(path)]
+        found += self._report_new()
+        self._notices += found
+        return found
+
+    def take_notices(self) -> list[str]:
+        """Return what `clean_up` has found since the last call, for the user. A cancelled command has no result."""
+        notices = self._notices
+        self._notices = []
+        return notices
+
+    def _report_new(self) -> Iterator[str]:
+        """Yield a sentence about each repository and each rebase that a command has left."""
+        found = _find_inodes(self._root)
+        for path in sorted(path for path, inode in found.items() if self._known.get(path) != inode):
+            yield (
+                f"The command made a Git repository: {path}. Git runs the programs that its configuration and hooks "
+                "name, without the sandbox."
+            )
+        self._known.update(found)
         for rebase in sorted(self._find_rebases() - self._rebases):
             self._rebases.add(rebase)
-            notices.append(
+            yield (
                 f"The command left a rebase in progress in {os.path.dirname(rebase)}. `git rebase --continue` runs the "
                 "commands in its plan, without the sandbox: look at `git rebase --edit-todo` first."
             )
-        return notices
 
     def _protect(self, path: str) -> Iterator[GitMount]:
         """Yield the mounts for a Git directory or a `.git` file."""
@@ -168,6 +192,15 @@ def _remove(path: str) -> str:
     except OSError as error:
         return f"{path} redirects Git, and could not be removed ({error.strerror}). Remove it before you use Git here."
     return f"skillshelf removed {path}, which would have redirected Git."
+
+
+def _find_inodes(root: str) -> dict[str, int]:
+    """Return the Git directories below a folder, and the inode of each, which a directory in its place won't have."""
+    inodes = {}
+    for path in find_git_directories(root):
+        with suppress(OSError):  # gone meanwhile
+            inodes[path] = os.lstat(path).st_ino
+    return inodes
 
 
 def find_git_directories(root: str) -> list[str]:

@@ -67,10 +67,10 @@ async def run_program(
             await run.drain()
         finally:
             run.close()
+            notices = await asyncio.to_thread(program.git.clean_up) if program.git else []
 
         if not command.was_started() and run.limit is None:
             raise SandboxError(last_line(run.error_text()) or "the sandbox ended before the program began")
-        notices = await asyncio.to_thread(program.git.check) if program.git else []
         return ProgramResult(
             exit_code=None if run.limit else exit_code,
             stdout=run.out.text(limits.output_bytes),
