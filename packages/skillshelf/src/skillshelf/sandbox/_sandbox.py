@@ -102,7 +102,8 @@ class Sandbox:
         is_bubblewrap = self.level == "bubblewrap"
         is_linux = self.level in ("bubblewrap", "landlock")
         is_mac = self.level == "sandbox-exec"
-        # Landlock knows devices since version 5 and signals since 6.
+        # Landlock knows devices since version 5 and signals since 6. Before, a program can kill the launcher that ends
+        # its processes.
         return (
             (_NETWORK, not self.network),
             (_WRITES, bool(self)),
@@ -116,7 +117,7 @@ class Sandbox:
             (_SHARED_MEMORY, is_bubblewrap),
             (_TERMINALS, is_bubblewrap or self.landlock >= 5),
             (_KEYBOARD, is_bubblewrap),
-            (_BACKGROUND, is_linux),
+            (_BACKGROUND, is_bubblewrap or self.landlock >= 6),
         )
 
 
