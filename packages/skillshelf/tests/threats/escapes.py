@@ -203,7 +203,6 @@ def race() -> None:
 ESCAPES: dict[str, dict[str, Callable[[], object]]] = {
     "writing, creating, renaming or deleting files outside the folder and a temporary one": {
         "write": lambda: overwrite(FILE),
-        "truncate": lambda: os.truncate(FILE, 0),
         "create": lambda: overwrite(f"{OUTSIDE}/new"),
         "unlink": lambda: os.unlink(FILE),
         "rename": lambda: os.rename(FILE, f"{OUTSIDE}/moved"),
@@ -222,6 +221,10 @@ ESCAPES: dict[str, dict[str, Callable[[], object]]] = {
         "unmount": lambda: check_result(LIBC.umount2(WORKSPACE.encode(), MNT_DETACH)),
         "through the root of another process": lambda: overwrite(f"/proc/{VICTIM}/root{FILE}"),
         "through the root of the parent": lambda: overwrite(f"/proc/{os.getppid()}/root{FILE}"),
+    },
+    "emptying files outside": {
+        "truncate": lambda: os.truncate(FILE, 0),
+        "open without writing": lambda: os.open(FILE, os.O_RDONLY | os.O_TRUNC),
     },
     "changing the mode, owner, times or attributes of files outside": {
         "chmod": lambda: os.chmod(FILE, 0o777),

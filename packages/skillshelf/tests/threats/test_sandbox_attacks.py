@@ -237,12 +237,18 @@ def test_the_safety_page_and_the_code_list_the_same_acts() -> None:
     assert [act for act in Sandbox("bubblewrap").stays_open if act not in page] == []
 
 
-@pytest.mark.parametrize("version", [5, 6])
-def test_an_older_landlock_is_reported_to_let_signals_through(version: int) -> None:
-    """Version 6 was the first to refuse them. One to our launcher keeps it from ending what the program has started."""
-    blocked = Sandbox("landlock", landlock=version).blocked
-    for act in ("sending signals to your other processes", "leaving processes behind"):
-        assert (act in blocked) is (version >= 6)
+@pytest.mark.parametrize(
+    ("act", "since"),
+    [
+        ("emptying files outside", 3),
+        ("writing to your terminals and changing their settings", 5),
+        ("sending signals to your other processes", 6),
+        ("leaving processes behind", 6),  # a signal to our launcher keeps it from ending what the program has started
+    ],
+)
+def test_what_an_older_landlock_lets_through_is_reported(act: str, since: int) -> None:
+    for version in range(1, 8):
+        assert (act in Sandbox("landlock", landlock=version).blocked) is (version >= since)
 
 
 def test_a_file_that_redirects_git_is_removed_and_named(repositories: Place) -> None:

@@ -24,6 +24,7 @@ Level = Literal["bubblewrap", "landlock", "sandbox-exec", "none"]
 
 # The approval question and docs/concepts/safety.md take their words from here.
 _WRITES = "writing, creating, renaming or deleting files outside the folder and a temporary one"
+_EMPTYING = "emptying files outside"
 _METADATA = "changing the mode, owner, times or attributes of files outside"
 _GIT = "changing the hooks and configuration of Git repositories in the folder"
 _SOCKETS = "connecting to Unix sockets (Docker, an SSH agent, tmux, a session bus)"
@@ -102,11 +103,12 @@ class Sandbox:
         is_bubblewrap = self.level == "bubblewrap"
         is_linux = self.level in ("bubblewrap", "landlock")
         is_mac = self.level == "sandbox-exec"
-        # Landlock knows devices since version 5 and signals since 6. Before, a program can kill the launcher that ends
-        # its processes.
+        # Landlock knows truncate since version 3, devices since 5 and signals since 6. Before, a program can kill the
+        # launcher that ends its processes.
         return (
             (_NETWORK, not self.network),
             (_WRITES, bool(self)),
+            (_EMPTYING, is_bubblewrap or is_mac or self.landlock >= 3),
             (_METADATA, is_bubblewrap or is_mac),
             (_GIT, is_bubblewrap or is_mac),
             (_SOCKETS, is_linux),
