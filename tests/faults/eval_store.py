@@ -19,7 +19,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Literal
 
-from faults.harness import parse_choice
+from faults.harness import connect_counted, parse_choice
 
 Kind = Literal["fail", "kill"]
 CASES = 2
@@ -56,31 +56,8 @@ class _Statements:
         raise sqlite3.OperationalError("disk I/O error (injected)")
 
     def install(self) -> None:
-        statements = self
-
-        class Cursor(sqlite3.Cursor):
-            def execute(self, *args: Any) -> Any:
-                statements.pass_one()
-                return super().execute(*args)
-
-        connect = sqlite3.connect
-
-        def connect_counted(*args: Any, factory: Any = sqlite3.Connection, **kwargs: Any) -> Any:
-            class Connection(factory):  # type: ignore[misc]
-                def cursor(self, factory: Any = Cursor) -> Any:
-                    return super().cursor(factory)
-
-                def execute(self, *args: Any) -> Any:
-                    return self.cursor().execute(*args)
-
-                def commit(self) -> None:
-                    statements.pass_one()
-                    super().commit()
-
-            return connect(*args, factory=Connection, **kwargs)
-
-        sqlite3.connect = connect_counted
-        sqlite3.dbapi2.connect = connect_counted
+        sqlite3.connect = connect_counted(self.pass_one)  # type: ignore[assignment]
+        sqlite3.dbapi2.connect = sqlite3.connect
 
 
 def strike_everywhere(url: str, kind: Kind, which: str) -> dict[str, Any]:

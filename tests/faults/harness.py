@@ -8,7 +8,8 @@ operation, and checks what the scenario promises: in the child if it survives, a
     python -m faults.harness new kill all         every operation
     python -m faults.harness new every sample:12  each kind of fault at twelve operations
 
-Operations are counted in `skillshelf.files.system`, which everything that touches the disk goes through.
+Operations are counted in `skillshelf.files.system`, which everything that touches the disk goes through, except SQLite:
+of a database, each statement and commit is an operation.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import traceback
@@ -61,8 +63,11 @@ class Armed:
                 self._real[name] = function
         for name, function in self._real.items():
             setattr(system, name, self._wrap(name, function))
+        if self._counts("statement"):
+            sqlite3.connect = connect_counted(self._wrap("statement", lambda: None))  # type: ignore[assignment]
 
     def __exit__(self, *_: object) -> None:
+        sqlite3.connect = _connect
         for name, function in self._real.items():
             setattr(system, name, function)
         self._real.clear()
@@ -86,6 +91,8 @@ class Armed:
         return call
 
     def _strike(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if self.kind == "fail" and name == "statement":
+            raise sqlite3.OperationalError("disk I/O error (injected)")
         if self.kind == "fail":
             raise OSError(errno.EIO, "Input/output error (injected)")
         if name == "write":
@@ -98,6 +105,44 @@ class Armed:
             raise OSError(errno.ENOSPC, "No space left on device (injected)")
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("unreachable")
+
+
+_connect = sqlite3.connect
+
+
+def connect_counted(pass_one: Callable[[], None]) -> Callable[..., sqlite3.Connection]:
+    """Return a `sqlite3.connect` whose connections to a file call this before each statement and commit."""
+
+    class Cursor(sqlite3.Cursor):
+        def execute(self, *args: Any) -> Any:
+            pass_one()
+            return super().execute(*args)
+
+        def executemany(self, *args: Any) -> Any:
+            pass_one()
+            return super().executemany(*args)
+
+    def connect(path: str, *args: Any, factory: Any = sqlite3.Connection, **kwargs: Any) -> Any:
+        if path == ":memory:":
+            return _connect(path, *args, factory=factory, **kwargs)
+
+        class Connection(factory):  # type: ignore[misc]
+            def cursor(self, factory: Any = Cursor) -> Any:
+                return super().cursor(factory)
+
+            def execute(self, *args: Any) -> Any:
+                return self.cursor().execute(*args)
+
+            def executemany(self, *args: Any) -> Any:
+                return self.cursor().executemany(*args)
+
+            def commit(self) -> None:
+                pass_one()
+                super().commit()
+
+        return _connect(path, *args, factory=Connection, **kwargs)
+
+    return connect
 
 
 class Scenario(Protocol):

@@ -16,6 +16,7 @@ from skillshelf import Catalog, DirectorySource, Shelf, SkillError
 from skillshelf.cli import main
 from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, remove_stale_scratch, replace_below
+from skillshelf.search import _index
 from skillshelf.settings import load_choices, save_choice
 from skillshelf.skillmd.templates import fill_project
 from skillshelf.trust import Trust, TrustedSource
@@ -124,6 +125,53 @@ class Load:
 
     def _loads(self) -> list[tuple[str, str]]:
         return [("pdf", ""), ("pdf", "forms.md"), ("deep", "one.md")]
+
+
+class Search:
+    """A search that stores its index, and one after an edit: both find what is there, whatever becomes of the index."""
+
+    COUNT = 4
+
+    def prepare(self, place: Path) -> None:
+        _index._MIN_STORED = self.COUNT  # each skill is some statements, and each of those a run
+        for number in range(self.COUNT):
+            write_skill(place / f"work/skill-{number}")
+        _change_skill(place, "a hammer")
+
+    def act(self, place: Path, armed: Armed) -> object:
+        shelf = self._open(place)
+        with armed:
+            first = _search(shelf, "hammer")
+        _change_skill(place, "a chisel")
+        shelf.reload()
+        with armed:
+            second = _search(shelf, "chisel")
+        return shelf, [first, second, _search(shelf, "hammer")]
+
+    def verify(self, place: Path, result: Any) -> None:
+        shelf, found = result
+        assert found == [["skill-0"], ["skill-0"], []]
+        assert _search(shelf, "chisel") == ["skill-0"]
+
+    def verify_disk(self, place: Path) -> None:
+        word, other = ("chisel", "hammer") if "chisel" in (place / SKILL_FILE).read_text() else ("hammer", "chisel")
+        for _ in range(2):
+            shelf = self._open(place)
+            assert [_search(shelf, word), _search(shelf, other)] == [["skill-0"], []]
+
+    def _open(self, place: Path) -> Shelf:
+        return Shelf([DirectorySource(place / "work", "project")])
+
+
+SKILL_FILE = "work/skill-0/SKILL.md"
+
+
+def _change_skill(place: Path, tool: str) -> None:
+    (place / SKILL_FILE).write_text(f"---\nname: skill-0\ndescription: Does things.\n---\n\nUse {tool}.\n")
+
+
+def _search(shelf: Shelf, word: str) -> list[str]:
+    return [match.name for match in shelf.search(word)]
 
 
 class WriteSession:
@@ -562,6 +610,7 @@ SCENARIOS: dict[str, Scenario] = {
     "scan": Scan(),
     "scan-cached": Scan(empty_folders=500),
     "load": Load(),
+    "search": Search(),
     "session": WriteSession(),
     "trust": WriteTrust(),
     "own": UseOwnRepository(),
