@@ -175,6 +175,12 @@ def test_the_offered_rule_is_this_very_command(command: str) -> None:
     assert find_ruling([rule], run(f"{command} x")) is None
 
 
+def test_a_rule_that_grants_the_network_wins_over_one_that_does_not() -> None:
+    """A user adds it when the command that they always allow fails without."""
+    granting = Rule("allow", "run_command", command="npm ci", network=True)
+    assert find_ruling([allow("npm ci"), granting, allow("npm *")], run("npm ci")) == granting
+
+
 def test_a_denial_wins_and_reaches_into_longer_commands() -> None:
     """It is looked for in each simple command, because a refusal too many costs little."""
     rules = [allow("git *"), allow("git push"), Rule("deny", "run_command", command="git push *")]

@@ -146,15 +146,16 @@ def _parse_pattern(text: str) -> _Pattern:
 
 
 def find_ruling(rules: Sequence[Rule], call: RuledCall) -> Rule | None:
-    """Return the rule that decides about a call, or None. A denial comes before everything else."""
+    """Return the rule that decides about a call, or None. A denial comes before everything else.
+
+    Of several that allow it, it is one that grants the network: users add it when a command fails without.
+    """
     here = [rule for rule in rules if rule.workspace in ("", call.root)]
     for rule in here:
         if rule.decision == "deny" and _denies(rule, call):
             return rule
-    for rule in here:
-        if rule.decision == "allow" and rule.confirmed and _allows(rule, call):
-            return rule
-    return None
+    allowing = [rule for rule in here if rule.decision == "allow" and rule.confirmed and _allows(rule, call)]
+    return max(allowing, key=lambda rule: rule.network, default=None)
 
 
 def denies_every_call(rule: Rule, tool: str) -> bool:
