@@ -293,6 +293,31 @@ def test_a_repository_that_a_command_makes_is_named_once(program: Program) -> No
     assert run(program, find_sandbox(), "true").notices == ()
 
 
+def test_programs_in_one_workspace_run_one_after_the_other(program: Program) -> None:
+    """Otherwise one could swap a Git directory for a link while it is mounted for the next."""
+    if find_sandbox().level != "bubblewrap":
+        pytest.skip("only bubblewrap mounts Git directories")
+
+    def start(command: str, printed: asyncio.Event) -> "asyncio.Task[ProgramResult]":
+        started = replace(program, words=["/bin/sh", "-c", command], git=GitGuard(program.folder))
+        limits = ProgramLimits(seconds=60)
+        running = run_program(started, find_sandbox(), limits, take_output=lambda _: printed.set())
+        return asyncio.create_task(running)
+
+    async def run_both() -> None:
+        begun = asyncio.Event()
+        waiting = asyncio.Event()
+        one = start("echo begun; until [ -e go ]; do sleep 0.05; done; echo 1 >> order", begun)
+        await begun.wait()
+        two = start("echo 2 >> order", waiting)
+        await waiting.wait()
+        (Path(program.folder) / "go").touch()
+        await asyncio.gather(one, two)
+
+    asyncio.run(run_both())
+    assert (Path(program.folder) / "order").read_text() == "1\n2\n"
+
+
 # -- workers ----------------------------------------------------------------------------------------------------------
 
 

@@ -45,7 +45,7 @@ class GitGuard:
     """
 
     def __init__(self, root: str) -> None:
-        self._root = os.path.realpath(root)
+        self.root = os.path.realpath(root)
         self._known: dict[str, int] = {}
         """Each Git directory, and its inode."""
         self._absent: set[str] = set()
@@ -56,7 +56,7 @@ class GitGuard:
 
     def prepare(self) -> list[GitMount]:
         """Find the Git directories, and return what to mount before a command, a folder before what it contains."""
-        self._known.update(_find_inodes(self._root))
+        self._known.update(_find_inodes(self.root))
         self._rebases.update(self._find_rebases())
         self._is_prepared = True
 
@@ -84,7 +84,7 @@ class GitGuard:
 
     def _report_new(self) -> Iterator[str]:
         """Yield a sentence about each repository and each rebase that a command has left."""
-        found = _find_inodes(self._root)
+        found = _find_inodes(self.root)
         for path in sorted(path for path, inode in found.items() if self._known.get(path) != inode):
             yield (
                 f"The command made a Git repository: {path}. Git runs the programs that its configuration and hooks "
@@ -129,11 +129,11 @@ class GitGuard:
 
         Return False if that fails. The command may find a way, so the whole folder has to be read-only.
         """
-        parts = split_below(self._root, folder)
+        parts = split_below(self.root, folder)
         if parts is None:
             return False
         try:
-            with open_folder_below(self._root, parts) as descriptor:
+            with open_folder_below(self.root, parts) as descriptor:
                 with suppress(FileExistsError):
                     system.mkdir("hooks", 0o755, dir_fd=descriptor)
                 with suppress(FileExistsError):

@@ -2,12 +2,15 @@
 
 import asyncio
 import codecs
+import errno
+import hashlib
 import os
 import resource
 import signal
+import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Literal
 
@@ -32,6 +35,7 @@ _DRAIN_SECONDS = 2.0
 """How long to read on after the end of a program, if a process that outlived it holds on to its output."""
 _SECONDS_BETWEEN_KILLS = 0.2
 _SECONDS_FOR_TRACEBACKS = 0.5
+_SECONDS_BETWEEN_TRIES = 0.05
 _FIRST_MEASURE_SECONDS = 0.05
 _LAST_MEASURE_SECONDS = 0.5
 _TASKS_PER_PROCESS = 10
@@ -55,8 +59,11 @@ async def run_program(
 
     Raises SandboxError if the program wasn't started, and OSError or ValueError if it can't be.
     """
-    started = time.monotonic()
-    with open_command(program, sandbox) as command:
+    async with AsyncExitStack() as stack:
+        if program.git and sandbox.level == "bubblewrap":
+            await stack.enter_async_context(_waiting_for_others(program.git.root, take_output))
+        started = time.monotonic()
+        command = stack.enter_context(open_command(program, sandbox))
         run = _Execution(limits, take_output, merge=merge)
         try:
             process = await run.start(command, program.folder)
@@ -80,6 +87,30 @@ async def run_program(
             peak_memory_mb=run.peak_memory_mb,
             notices=tuple(notices),
         )
+
+
+@asynccontextmanager
+async def _waiting_for_others(root: str, take_output: TakeOutput | None) -> AsyncIterator[None]:
+    """Be the only program in a workspace whose Git directories are mounted.
+
+    Another program could swap one for a link while it is mounted, and what the link leads to would become writable. The
+    lock is an address that no sandboxed program can have, and the kernel frees it however this process ends.
+    """
+    name = f"\0skillshelf-{os.getuid()}-{hashlib.sha256(os.fsencode(root)).hexdigest()}"
+    is_announced = False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
+        while True:
+            try:
+                lock.bind(name)
+                break
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            if take_output and not is_announced:
+                take_output("(waiting for another command in this workspace)\n")
+                is_announced = True
+            await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
+        yield
 
 
 class _Execution:
