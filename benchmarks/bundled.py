@@ -26,7 +26,7 @@ _MOST = 1e-3
 _PROGRAM = """
 import json, sys, time
 from skillshelf import BaseSkill, Shelf, tool
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 
 
 class Plain(BaseSkill):

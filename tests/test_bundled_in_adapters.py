@@ -17,7 +17,7 @@ from faces import FACES
 from shop_database import write_shop
 from sites import Site
 from skillshelf import Shelf
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf.testing.conformance import Call, Reply
 from weather_service import make_skill
 

@@ -32,7 +32,7 @@ DOORS_OF_THEIR_OWN = (
     "skillshelf.adapters.",
     "skillshelf.files.system",
     "skillshelf.sandbox.worker",
-    "skillshelf.shelf.attachable",
+    "skillshelf.sources.attachable",
     "skillshelf.shelf.pages",
     "skillshelf.shelf.routing",
     "skillshelf.shelf.watch",

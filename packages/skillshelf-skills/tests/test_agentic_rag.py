@@ -16,7 +16,7 @@ from calling import call
 from handbook import ALL, HOLIDAYS, write_handbook
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.sandbox import Worker, WorkerError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf.text.tokens import estimate
 from skillshelf_skills.agentic_rag import DocumentFolder, FolderLimits, Passage, Sources, _folder
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill

@@ -12,7 +12,7 @@ from calling import call
 from handbook import ALL
 from sites import Site, send
 from skillshelf.errors import SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

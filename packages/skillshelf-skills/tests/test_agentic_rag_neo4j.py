@@ -8,7 +8,7 @@ from bolt_server import Answer, BoltServer, node, relationship
 from calling import call
 from handbook import ALL
 from skillshelf.errors import SettingsError, SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

@@ -10,7 +10,7 @@ from calling import call
 from handbook import ALL
 from skillshelf.errors import SkillError
 from skillshelf.search import embed_texts
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 

@@ -12,7 +12,7 @@ from calling import call
 from handbook import ALL, HOLIDAYS
 from sites import Site, send
 from skillshelf.errors import AddressRefusedError, FetchFailedError, SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Passage, Sources, WebPages
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
 from skillshelf_skills.net import NetworkRules

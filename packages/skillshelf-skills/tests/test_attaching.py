@@ -17,8 +17,8 @@ from repository import REPO
 from shop_database import write_shop
 from skillshelf import Shelf
 from skillshelf.errors import MissingExtraError, SettingsError
-from skillshelf.shelf.attachable import AttachableSkill, SystemProgram, attach_skill
 from skillshelf.skills import BaseSkill
+from skillshelf.sources.attachable import AttachableSkill, SystemProgram, attach_skill
 from skillshelf.testing import check_package
 from skillshelf_skills import ATTACHABLE
 from skillshelf_skills.database.skill import DatabaseSkill
@@ -242,7 +242,7 @@ def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
 LIST_ATTACHED = """
 import sys
 from skillshelf import Shelf
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills import ATTACHABLE
 
 Shelf.open(".").listing()
@@ -254,7 +254,7 @@ listing = shelf.listing().text
 assert all(text.partition("=")[0] in listing for text in sys.argv[1:])
 assert shelf.tools()
 added = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(sorted(added - sys.stdlib_module_names - {"skillshelf"}), sorted(added & {"asyncio", "sqlite3", "subprocess"}))
+print(sorted(added - sys.stdlib_module_names - {"skillshelf", "skillshelf_skills"}), sorted(added & {"asyncio", "sqlite3", "subprocess"}))
 """
 
 

@@ -23,7 +23,7 @@ from calling import call
 from gated_site import ALL, CLIENT_ID, PASSWORD, SESSION, TOKEN, USER, FixedVault, GatedSite, no_pause
 from sites import Site, send
 from skillshelf.errors import AddressRefusedError, FetchFailedError, PolicyError, SettingsError, SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.authentication_gates import (
     CommandVault,
     Credential,

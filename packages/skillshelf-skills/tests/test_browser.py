@@ -10,7 +10,7 @@ import pytest
 from calling import call
 from sites import Site, send
 from skillshelf.errors import AddressRefusedError, SettingsError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.browser import BrowserError
 from skillshelf_skills.browser.skill import BrowserSkill
 from skillshelf_skills.net import NetworkRules

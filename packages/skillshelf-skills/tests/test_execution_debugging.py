@@ -20,7 +20,7 @@ import pytest
 from calling import call
 from skillshelf.errors import PolicyError, SettingsError, SkillError
 from skillshelf.sandbox import Level, Sandbox, find_sandbox
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.execution_debugging import skill as skill_module
 from skillshelf_skills.execution_debugging._results import Limits
 from skillshelf_skills.execution_debugging.skill import ExecutionDebuggingSkill

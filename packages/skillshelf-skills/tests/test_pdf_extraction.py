@@ -27,7 +27,7 @@ from pdf_files import (
 )
 from skillshelf import Image
 from skillshelf.errors import SettingsError, SkillError
-from skillshelf.shelf.attachable import attach_skill
+from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.pdf_extraction import ReadLimits
 from skillshelf_skills.pdf_extraction.skill import PdfExtractionSkill
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from skillshelf.shelf.attachable import AttachableSkill, SystemProgram
+from skillshelf.sources.attachable import AttachableSkill, SystemProgram
 
 _MAC_BROWSERS = ("Google Chrome.app/Contents/MacOS/Google Chrome", "Chromium.app/Contents/MacOS/Chromium")
 CHROMIUM = SystemProgram(

@@ -452,7 +452,7 @@ def test_only_one_module_gives_text_to_a_yaml_parser() -> None:
         for name, path in modules().items()
         if re.search(r"^\s*(?:import yaml\b|from yaml\b(?!\.nodes))", path.read_text(), re.M)
     }
-    assert importing == {"skillshelf.skillmd._read", "skillshelf.bounded_yaml"}
+    assert importing == {"skillshelf.skillmd._read", "skillshelf.skillmd.bounded_yaml"}
     reader = modules()["skillshelf.skillmd._read"].read_text()
     assert "yaml.dump(" in reader
     assert "yaml.load" not in reader

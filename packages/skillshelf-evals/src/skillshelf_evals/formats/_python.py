@@ -75,7 +75,7 @@ def _imports_skillshelf(node: ast.AST) -> bool:
         names = [alias.name for alias in node.names]
     elif isinstance(node, ast.ImportFrom):
         names = [node.module or ""]
-    return any(name.split(".")[0] == "skillshelf" for name in names)
+    return any(name.split(".")[0] in ("skillshelf", "skillshelf_agent", "skillshelf_evals") for name in names)
 
 
 def _parse(source: str, path: str) -> ast.Module:

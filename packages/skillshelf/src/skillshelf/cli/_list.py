@@ -18,7 +18,7 @@ from skillshelf.text import count_noun, list_names
 from skillshelf.text.tables import Cell, Column
 
 if TYPE_CHECKING:
-    from skillshelf.shelf.attachable import AttachableSkill, Obstacle
+    from skillshelf.sources.attachable import AttachableSkill, Obstacle
 
 EXAMPLES = """
   skillshelf list                       this folder's skills, yours and the bundled ones
@@ -132,7 +132,7 @@ def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> Non
 
 def _find_attachable(candidates: list[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
     """Return the attachable skills that are not on this shelf, each with the reason why it is not available here."""
-    from skillshelf.shelf.attachable import list_attachable
+    from skillshelf.sources.attachable import list_attachable
 
     on_shelf = {candidate.descriptor.name for candidate in candidates}
     return {skill: skill.find_obstacle() for skill in list_attachable() if skill.name not in on_shelf}

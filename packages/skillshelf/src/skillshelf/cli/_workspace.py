@@ -66,7 +66,7 @@ def attach_skills(args: argparse.Namespace) -> list[BaseSkill]:
     """Return the skills that the user attached with --with. Raises SettingsError."""
     if not args.attached:
         return []
-    from skillshelf.shelf.attachable import attach_skill  # what it needs is imported only if it is used
+    from skillshelf.sources.attachable import attach_skill  # what it needs is imported only if it is used
 
     return [attach_skill(text) for text in args.attached]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from skillshelf.errors import SkillNotFoundError
 from skillshelf.listing import Level, Listing, Shortened
 from skillshelf.settings import describe_choice
-from skillshelf.shelf.attachable import describe_attaching, list_attachable
 from skillshelf.skills import MAX_DESCRIPTION, Candidate, Diagnostic, SkillDescriptor
+from skillshelf.sources.attachable import describe_attaching, list_attachable
 from skillshelf.text import clean_line, closest_names, count_noun, list_names, truncate
 from skillshelf.trust import Pending, Trust, TrustedSource, find_pending_skill, needs_review
 

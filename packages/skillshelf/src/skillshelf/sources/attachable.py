@@ -1,6 +1,6 @@
 """Skills of installed packages that are on a shelf only if the user attaches them by name, with `--with`.
 
-A package announces a table of them in the entry point group `skillshelf.shelf.attachable`. No skill is imported to tell
+A package announces a table of them in the entry point group `skillshelf.attachable`. No skill is imported to tell
 whether it can be used here: its libraries are an extra, and a shelf without the skill pays nothing.
 """
 
