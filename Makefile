@@ -141,7 +141,8 @@ lowest:  ## the tests of the MCP server with the oldest SDK that it promises to 
 # What a release builds. WHEELS names what to install of it; nothing: alone and together.
 wheels: $(INSTALLED)  ## build the packages, and install and try the wheels in fresh environments
 	rm -rf dist
-	for package in $(LIBRARY) $(OTHERS); do (cd $$package && $(CURDIR)/$(BIN)/python -m hatchling build --directory $(CURDIR)/dist) || exit 1; done
+	for package in $(LIBRARY) $(OTHERS); do \
+		(cd $$package && $(CURDIR)/$(BIN)/python -m hatchling build --directory $(CURDIR)/dist) || exit 1; done
 	$(PYTHON) .github/try_wheels.py dist $(WHEELS)
 
 # -- the rest ----------------------------------------------------------------------------------------------------------

@@ -254,7 +254,8 @@ listing = shelf.listing().text
 assert all(text.partition("=")[0] in listing for text in sys.argv[1:])
 assert shelf.tools()
 added = {name.partition(".")[0] for name in set(sys.modules) - before}
-print(sorted(added - sys.stdlib_module_names - {"skillshelf", "skillshelf_skills"}), sorted(added & {"asyncio", "sqlite3", "subprocess"}))
+foreign = added - sys.stdlib_module_names - {"skillshelf", "skillshelf_skills"}
+print(sorted(foreign), sorted(added & {"asyncio", "sqlite3", "subprocess"}))
 """
 
 
