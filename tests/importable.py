@@ -17,5 +17,7 @@ def importable(place: Path) -> Iterator[None]:
         yield
     finally:
         sys.path.remove(str(place))
-        for name in [name for name in sys.modules if name.partition(".")[0].endswith("_skills")]:
+        packages = {name.partition(".")[0] for name in sys.modules} - {"skillshelf_skills"}
+        ours = tuple(name for name in packages if name.endswith("_skills"))
+        for name in [name for name in sys.modules if name.partition(".")[0] in ours]:
             del sys.modules[name]
