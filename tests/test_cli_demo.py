@@ -18,8 +18,7 @@ Run = Callable[..., tuple[int, str, str]]
 DEMO = [sys.executable, "-m", "skillshelf", "demo"]
 WITHOUT_CHAT = """
 import sys
-for name in ("pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "watchfiles"):
-    sys.modules[name] = None
+sys.modules["skillshelf_agent"] = None
 from skillshelf.cli import main
 sys.exit(main(sys.argv[1:]))
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
 Run = Callable[..., tuple[int, str, str]]
 STORED = Path(__file__).parent / "stored" / "evals"

@@ -210,27 +210,45 @@ def test_always_does_not_cover_instructions(tmp_path: Path) -> None:
     assert [question.arguments["path"] for question in user.questions] == ["a.txt", "new/SKILL.md"]
 
 
-def test_the_question_shows_the_call_that_will_run(tmp_path: Path) -> None:
+class BrokenCall(FunctionModel):
+    """Writes a file with these arguments, which are not JSON."""
+
+    def __init__(self, arguments: str) -> None:
+        super().__init__(stream_function=self._say)
+        self.arguments = arguments
+        self.calls = 0
+
+    async def _say(self, messages: object, info: object) -> AsyncIterator[Any]:
+        self.calls += 1
+        if self.calls == 1:
+            yield {0: DeltaToolCall("write_file", self.arguments, tool_call_id="1")}
+        else:
+            yield "ok"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"path": "new/SKILL.md", "content": "evil\\n"', '{"path": "new/SKILL.md", "content": "evil\n"}'],
+    ids=["without the last bracket", "with a line break inside a string"],
+)
+def test_the_question_shows_the_call_that_will_run(tmp_path: Path, arguments: str) -> None:
     """This also holds if the model's JSON had to be repaired."""
-
-    class Broken(FunctionModel):
-        def __init__(self) -> None:
-            super().__init__(stream_function=self._say)
-            self.calls = 0
-
-        async def _say(self, messages: object, info: object) -> AsyncIterator[Any]:
-            self.calls += 1
-            if self.calls == 1:
-                yield {0: DeltaToolCall("write_file", '{"path": "new/SKILL.md", "content": "evil"', tool_call_id="1")}
-            else:
-                yield "ok"
-
     user = User("no")
-    core = AgentCore(Broken(), tmp_path, policy=Policy("auto-edit"), approve=user)
+    core = AgentCore(BrokenCall(arguments), tmp_path, policy=Policy("auto-edit"), approve=user)
     say(core, "go")
-    assert [question.arguments for question in user.questions] == [{"path": "new/SKILL.md", "content": "evil"}]
+    assert [question.arguments for question in user.questions] == [{"path": "new/SKILL.md", "content": "evil\n"}]
     assert "+evil" in user.questions[0].diff
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"path": "a.txt", "content": "half of', '{"path": "a.txt", "content": half}', "["]
+)
+def test_a_call_that_ends_in_the_middle_is_not_run(tmp_path: Path, arguments: str) -> None:
+    """The model learns what is missing, and half a file is not written."""
+    core = AgentCore(BrokenCall(arguments), tmp_path, policy=Policy("yolo"))
+    assert [event.ok for event in of(say(core, "go"), ToolReturned)] == [False]
+    assert not (tmp_path / "a.txt").exists()
 
 
 @pytest.mark.parametrize("path", ["a\0b/c.txt", "../out.txt", "/etc/hostname", "secrets/deep/x.txt", "pipe"])

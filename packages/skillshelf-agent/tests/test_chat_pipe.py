@@ -228,17 +228,6 @@ def test_a_closed_output_pipe_ends_the_chat(tmp_path: Path) -> None:
     assert "Traceback" not in stderr
 
 
-def test_a_missing_extra_says_what_to_install(tmp_path: Path) -> None:
-    """Only the core is installed."""
-    code = (
-        "import sys; sys.modules['pydantic_ai_harness'] = None; sys.modules['prompt_toolkit'] = None\n"
-        "from skillshelf.cli import main; sys.exit(main(['chat', '-p', 'hi']))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
-    assert "pip install 'skillshelf[chat]'" in result.stderr
-
-
 def test_disclosure_is_chosen_by_option_and_a_listing_beyond_the_window_is_reported(
     tmp_path: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -347,7 +347,7 @@ def test_a_missing_model_or_key_is_reported_before_anything_heavy_is_imported(
     tmp_path: Path, options: list[str]
 ) -> None:
     """`skillshelf chat` answers at once: no framework, no provider and no terminal library is needed for that."""
-    heavy = ["pydantic_ai", "pydantic_ai_harness", "prompt_toolkit", "openai", "anthropic", "asyncio"]
+    heavy = ["pydantic_ai", "prompt_toolkit", "openai", "anthropic", "asyncio"]
     code = (
         "import sys; from skillshelf.cli import main; code = main(sys.argv[1:]); "
         f"print(code, sorted(set({heavy}) & set(sys.modules)))"

@@ -302,18 +302,6 @@ def test_model_chooses_among_the_recorded_models(
     assert run("eval", "--replay", "kept", "--engine", "postgresql://127.0.0.1:1/x", "--parallel", "0")[0] == 0
 
 
-@pytest.mark.parametrize("library", ["pydantic_ai_harness", "jinja2", "jsonschema"])
-def test_without_the_extra_nothing_runs(
-    run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, library: str
-) -> None:
-    """The extra `chat` alone has some of its libraries; the report would fail after trials that were paid for."""
-    cases(GOOD)
-    monkeypatch.setitem(sys.modules, library, None)
-    code, shown, said = run("eval")
-    assert (code, shown) == (1, "")
-    assert "pip install 'skillshelf[evals]'" in said
-
-
 def test_without_the_driver_a_run_with_workers_says_what_to_install(
     run: Run, cases: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

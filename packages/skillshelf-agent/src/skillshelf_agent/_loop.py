@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+from functools import partial
 from typing import Any
 
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.agent import AgentRetries
-from pydantic_ai.capabilities import AbstractCapability, Caching
+from pydantic_ai.capabilities import AbstractCapability, Caching, RawToolArgs
 from pydantic_ai.exceptions import RunCancelled, ToolFailed
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
-from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
+from pydantic_core import from_json
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.errors import SkillError
@@ -93,7 +96,7 @@ def make_loop(
 
     instructions = _INSTRUCTIONS.format(root=quote_for_model(root))
     capabilities: list[AbstractCapability[Any]] = [
-        RepairToolArguments(),
+        LenientArguments(),
         Caching(),
         ModelCalls(),
         capability,
@@ -109,6 +112,30 @@ def make_loop(
     )
     window = Window(instructions, skills, capability, list_tools=list_tools, leave_out=gate.leave_out_withheld)
     return Loop(agent, window, skills, servers, retries, checkpoints)
+
+
+class LenientArguments(AbstractCapability[Any]):
+    """Accepts arguments that are almost JSON, as some models write them."""
+
+    async def before_tool_validate(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: RawToolArgs
+    ) -> RawToolArgs:
+        return _repair_arguments(args) if isinstance(args, str) else args
+
+
+def _repair_arguments(text: str) -> str:
+    """Escape line breaks inside strings, or add the closing brackets. Return any other text as it is.
+
+    A value that ends in the middle is dropped, so that half a file is not written.
+    """
+    for read in (partial(json.loads, strict=False), partial(from_json, allow_partial=True)):
+        try:
+            arguments = read(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(arguments, dict):
+            return json.dumps(arguments)
+    return text
 
 
 class SideTool(ToolForSkills):

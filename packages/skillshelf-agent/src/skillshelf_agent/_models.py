@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # pydantic-ai takes seconds to import, so each function imports what it needs of it.
 
+_DEFAULT_WINDOW = 200_000
+"""The window, in tokens, that is assumed for a provider's model if it is not known."""
 SERVER_WINDOW = 32_768
 """The window, in tokens, that is assumed for a user's own server if it is not known."""
 DEFAULTS = {
@@ -339,9 +341,7 @@ def _names_without_provider() -> dict[str, str]:
 
 
 def _find_window(settings: Settings, model: "Model[Any]", otherwise: int = 0) -> int:
-    from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
-
-    return settings.window or resolve_context_window(model) or otherwise or DEFAULT_CONTEXT_WINDOW
+    return settings.window or model.context_window or otherwise or _DEFAULT_WINDOW
 
 
 def usage_of(response: "ModelResponse") -> "Usage":

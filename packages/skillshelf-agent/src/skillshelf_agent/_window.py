@@ -7,9 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserPromptPart
+from pydantic_ai.messages import (
+    BaseToolCallPart,
+    BaseToolReturnPart,
+    CompactionPart,
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    RetryFeedbackPart,
+    TextContent,
+    TextPart,
+    ThinkingPart,
+    UserPromptPart,
+)
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai_harness.compaction import estimate_token_count
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.listing import Feed, Listing
@@ -18,7 +31,7 @@ from skillshelf.text.tokens import Counter, estimate
 from skillshelf_agent._attachments import estimate_files
 from skillshelf_agent._conversation import Conversation
 from skillshelf_agent._models import ChosenModel
-from skillshelf_agent.sessions import loaded_skills, strip_system_prompt
+from skillshelf_agent.sessions import loaded_skills
 
 _FULL = 0.8
 """The part of the window that may be taken before compaction is due. The rest is for the answer."""
@@ -179,8 +192,27 @@ class Window:
 
 def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate) -> int:
     """Return the tokens of a conversation without its system prompt. Those of images and documents are estimates."""
-    text = estimate_token_count([strip_system_prompt(message) for message in messages], counter)
-    return text + estimate_files(messages)
+    texts = (text for message in messages for part in message.parts for text in texts_of(part))
+    return sum(map(counter, texts)) + estimate_files(messages)
+
+
+def texts_of(part: ModelRequestPart | ModelResponsePart) -> Iterator[str]:
+    """Yield what the model reads of a part. Files and the system prompt are left out."""
+    if isinstance(part, UserPromptPart):
+        for item in [part.content] if isinstance(part.content, str) else part.content:
+            if isinstance(item, str):
+                yield item
+            elif isinstance(item, TextContent):
+                yield item.content
+    elif isinstance(part, BaseToolCallPart):
+        yield part.tool_name
+        yield part.args_as_json_str()
+    elif isinstance(part, BaseToolReturnPart):
+        yield part.model_response_str()
+    elif isinstance(part, RetryFeedbackPart):
+        yield part.model_response()
+    elif isinstance(part, TextPart | ThinkingPart | CompactionPart):
+        yield part.content or ""
 
 
 def explain_full(context: Context, model: str) -> str:

@@ -1,7 +1,6 @@
 """`skillshelf chat`: the agent, in a terminal or in a pipe."""
 
 import argparse
-import importlib.util
 import os
 import stat
 import sys
@@ -84,7 +83,6 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     # Importing the agent takes seconds, so everything that can be wrong without it is looked at before: the words of
     # the command first, and then what this machine lacks for them.
-    _check_libraries()
     attached = attach_skills(args)
     settings = _load_settings(args)
     workspace = locate_workspace(args)
@@ -124,12 +122,6 @@ async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]")
     """Run a chat with the user's MCP servers, which start in the background and end with it."""
     async with core.servers:
         return await chat
-
-
-def _check_libraries() -> None:
-    """Raise MissingExtraError if the libraries of the agent are not installed."""
-    if any(importlib.util.find_spec(library) is None for library in ("prompt_toolkit", "pydantic_ai_harness")):
-        raise MissingExtraError("skillshelf chat", "chat")
 
 
 def _load_settings(args: argparse.Namespace) -> Settings:

@@ -5,15 +5,9 @@ trace = await run_trial(cases[0], resolve(Settings(model="anthropic:claude-sonne
 verdicts = [await check.look(item, trace) for item in cases[0].checks]
 """
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from skillshelf.errors import MissingExtraError
 from skillshelf.lazy import export_lazily
-
-if find_spec("pydantic_ai_harness") is None:
-    raise MissingExtraError("skillshelf_evals", "evals")
-
 from skillshelf_evals import check
 from skillshelf_evals._artefacts import Artefact
 from skillshelf_evals._case import Case, Edit, Message

@@ -26,11 +26,11 @@ from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRe
 from pydantic_ai.models import CompletedStreamedResponse, Model, ModelRequestParameters, StreamedResponse
 from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.settings import ModelSettings
-from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW, resolve_context_window
 from pydantic_core import to_jsonable_python
 
 from skillshelf.errors import EvalError, NotRecordedError
 from skillshelf.files import replace_file
+from skillshelf_agent import ChosenModel
 from skillshelf_evals._limits import MAX_CALLS_COMPARED
 from skillshelf_evals._model_calls import (
     CallRecord,
@@ -215,7 +215,7 @@ def describe_model(model: Model[Any], window: int = 0, wanted: str = "", names: 
         system=model.system,
         profile={name: value for name, value in model.profile.items() if isinstance(value, simple)},
         settings=to_jsonable_python(public_settings(model.settings), fallback=str),
-        window=window or resolve_context_window(model) or DEFAULT_CONTEXT_WINDOW,
+        window=window or ChosenModel.from_model(model).window,
         wanted=wanted,
         names=list(names),
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
 _SKILL = "---\nname: tidy\ndescription: Tidy up.\n---\nTidy.\n"

@@ -11,7 +11,7 @@ import pytest
 
 import prepared
 
-pytest.importorskip("pydantic_ai_harness", reason="the extra `evals` is not installed")
+pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
 from skillshelf.sandbox import Sandbox, find_sandbox
 from skillshelf_agent import ChosenModel

@@ -47,8 +47,8 @@ _MAIN_ARGUMENT = {
 _MAX_ARGUMENT_CELLS = 60
 _MAX_RESULT_CELLS = 60
 _MIN_RESULT_CELLS = 12
-# The shell tool of pydantic-ai's harness returns text alone: these labels around the output of a command, and a last
-# line with an exit code other than 0. So a dot is red, and no more, if a command only prints such a line.
+# The result of a command is text alone: these labels around its output, and a last line with an exit code other than 0.
+# So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
 _SIDE_MARGIN = "  ┊ "

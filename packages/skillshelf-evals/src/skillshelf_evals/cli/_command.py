@@ -2,13 +2,12 @@
 
 import argparse
 import asyncio
-import importlib.util
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skillshelf.cli import Output, Parser, add_shared_options, complain, count_or_zero, positive_number, shown_path
-from skillshelf.errors import EvalError, MissingExtraError
+from skillshelf.errors import EvalError
 from skillshelf.files import replace_file
 from skillshelf.text import count_noun
 from skillshelf.text.tables import Table
@@ -260,10 +259,6 @@ def _postgresql_url(text: str) -> str:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    # A part of them comes with other extras. All must be there before a trial is paid for that the report cannot show.
-    if any(importlib.util.find_spec(library) is None for library in ("pydantic_ai_harness", "jinja2", "jsonschema")):
-        raise MissingExtraError("skillshelf eval", "evals")
-
     if args.action == "list":
         from skillshelf_evals.cli._cases import list_cases
 

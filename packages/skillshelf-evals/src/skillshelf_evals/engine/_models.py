@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic_ai_harness.compaction import DEFAULT_CONTEXT_WINDOW
-
 from skillshelf.settings import NAMES
 from skillshelf_agent import ChosenModel, Settings, resolve
 from skillshelf_agent.testing import ScriptedModel
@@ -124,7 +122,7 @@ class RunModels:
         Raises SkillError.
         """
         if case.script is not None:
-            return ChosenModel(ScriptedModel(*case.script), "scripted", DEFAULT_CONTEXT_WINDOW)
+            return ChosenModel.from_model(ScriptedModel(*case.script))
         if self._options.replay:
             return self._replay_model(case.model, find_replayed_model, recording)
         return self._make_model(

@@ -12,7 +12,6 @@ EXAMPLES = """
   skillshelf demo                       watch a skill at work; a key skips the pauses, q leaves
   skillshelf demo | less                read it
 """
-_NEEDED = ("pydantic_ai_harness", "prompt_toolkit", "rapidfuzz", "watchfiles")
 _INSTALL = "pip install 'skillshelf[chat]'"
 
 
@@ -21,7 +20,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace, out: Output) -> int:
-    has_chat = all(find_spec(module) for module in _NEEDED)
+    has_chat = find_spec("skillshelf_agent") is not None
     out.print_styled("skillshelf demo: A recording of a scripted conversation", "bold")
     out.print_styled("The model's words are scripted. The skill, the tools, the diff and the refusal are real.", "dim")
     if sys.stdin.isatty() and out.is_terminal:
