@@ -1,6 +1,6 @@
 """Measure what skills cost the agent: a turn with 1,000, beside none, beside a bare loop.
 
-The bare loop is a pydantic-ai agent with the same workspace tools. The model is a function that answers at once, so
+The bare loop is a pydantic-ai agent with the same file tools. The model is a function that answers at once, so
 that only the code around it is on the clock; sessions are written as in real use.
 """
 
@@ -75,17 +75,12 @@ def _own(folder: str, calls: int) -> Turn:
 
 def _bare(folder: str, calls: int) -> Turn:
     from pydantic_ai import Agent
-    from pydantic_ai.capabilities import Caching, LocalWorkspace
-    from pydantic_ai_harness.filesystem import FileSystem
-    from pydantic_ai_harness.repair_tool_arguments import RepairToolArguments
-    from pydantic_ai_harness.shell import Shell
+    from pydantic_ai.capabilities import Caching
 
-    tools = ("read_file", "write_file", "edit_file", "list_directory", "find_files", "search_files")
-    files = FileSystem[None](content_hashes=False, tools=tools)
-    shell = Shell[None](tools=("run_command",), denied_commands=[])
-    agent = Agent(
-        _model(calls), capabilities=[LocalWorkspace(folder), files, shell, RepairToolArguments(), Caching()], retries=5
-    )
+    from skillshelf_agent.filetools import FileAccess, FileTools
+
+    files = FileTools(FileAccess(folder))
+    agent = Agent(_model(calls), toolsets=[files.toolset], capabilities=[Caching()], retries=5)
 
     async def turn() -> None:
         async with agent.run_stream_events("hi") as events:
