@@ -60,6 +60,17 @@ def read_listing(options: list[str]) -> str:
     return asyncio.run(main())
 
 
+def test_version_1_of_the_sdk_is_too_old(tmp_path: Path) -> None:
+    """Other frameworks install it. The message says what to install, as it does without any."""
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text("class ClientSession: ...\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(SERVE, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "is missing or too old. Run: pip install 'skillshelf[mcp]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_wrong_disclosure_is_refused(run: Run) -> None:
     """The message names the forms."""
     code, _, message = run("serve", "--disclosure", "all")

@@ -266,9 +266,9 @@ class RunStoppedError(EvalError):
 
 
 class MissingExtraError(SkillError, ImportError):
-    """An optional library is not installed."""
+    """An optional library is missing or too old."""
 
     def __init__(self, what: str, extra: str) -> None:
         self.what = what
         self.extra = extra
-        super().__init__(f"{what}: a library for this is not installed. Run: pip install 'skillshelf[{extra}]'")
+        super().__init__(f"{what}: a library for this is missing or too old. Run: pip install 'skillshelf[{extra}]'")

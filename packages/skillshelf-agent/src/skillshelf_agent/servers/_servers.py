@@ -42,7 +42,7 @@ class ToolServers:
         self._notices: list[str] = []
         if self._settings:
             try:
-                import mcp  # noqa: F401
+                from mcp import Client  # noqa: F401  # version 1 has none
             except ImportError:
                 raise MissingExtraError("MCP servers", "mcp") from None
         self._notices += _describe_unused(workspace)

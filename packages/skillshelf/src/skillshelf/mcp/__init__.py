@@ -7,7 +7,7 @@ from skillshelf.errors import MissingExtraError
 from skillshelf.mcp._limits import ConnectionLimits
 
 try:
-    import mcp.server  # noqa: F401  # before our own modules, whose error would say less
+    from mcp import MCPError  # noqa: F401  # before our own modules, whose error would say less; version 1 has none
 except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
