@@ -57,9 +57,28 @@ class Process:
             os.close(self._report)
         return self._exit_code
 
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def end_by(self, number: signal.Signals) -> None:
+        """Send it a signal, and return when it is gone. Another thread may wait for its end meanwhile."""
+        with contextlib.suppress(ProcessLookupError):
+            gone = os.pidfd_open(self.pid)
+            os.kill(self.pid, number)
+            select.select([gone], [], [])
+            os.close(gone)
+
     def terminate(self) -> None:
         if self._exit_code is None:
             os.kill(self.pid, signal.SIGTERM)
+
+
+class FreshProcess(subprocess.Popen[bytes]):
+    """The same with an interpreter of its own."""
+
+    def end_by(self, number: signal.Signals) -> None:
+        self.send_signal(number)
+        self.wait()
 
 
 def can_be_prepared(env: Mapping[str, str]) -> bool:
@@ -70,9 +89,22 @@ def can_be_prepared(env: Mapping[str, str]) -> bool:
     return all(env.get(name, "") == _ENVIRONMENT.get(name, "") for name in names)
 
 
+def start(words: Sequence[str], *, cwd: Path, env: Mapping[str, str], streams: Sequence[int]) -> Process | FreshProcess:
+    """Start `skillshelf` with these open files as its standard streams."""
+    if can_be_prepared(_without_import_path(env)):
+        return Process(words, cwd=cwd, env=env, streams=streams)
+    stdin, stdout, stderr = streams
+    return FreshProcess([*SKILLSHELF, *words], cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+
+
+def _without_import_path(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with our own PYTHONPATH, because `_become` takes over another one."""
+    return {**env, "PYTHONPATH": _ENVIRONMENT.get("PYTHONPATH", "")}
+
+
 def shell_command(env: Mapping[str, str]) -> tuple[str, list[int]]:
     """Return what a shell calls instead of `python -m skillshelf`, and the files that the shell must inherit for it."""
-    if not can_be_prepared({**env, "PYTHONPATH": _ENVIRONMENT.get("PYTHONPATH", "")}):
+    if not can_be_prepared(_without_import_path(env)):
         return shlex.join(SKILLSHELF), []
     server = _server().fileno()
     return shlex.join([sys.executable, "-IS", prepared_command.__file__, str(server)]), [server]
@@ -174,8 +206,14 @@ def _end_server(connection: socket.socket, process: subprocess.Popen[bytes]) -> 
     process.wait(30)
 
 
-def _import_below(package: ModuleType) -> None:
+def import_commands() -> None:
     """Import all that commands may need, as far as its libraries are installed."""
+    for name in ("skillshelf", "skillshelf_agent", "skillshelf_evals"):
+        with contextlib.suppress(ImportError):
+            _import_below(importlib.import_module(name))
+
+
+def _import_below(package: ModuleType) -> None:
     for info in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         if info.name in _NOT_FOR_COMMANDS:
             continue
@@ -286,9 +324,7 @@ def _leave_at_once() -> None:
 
 if __name__ == "__main__":
     atexit.register(_leave_at_once)  # the first one, which is called last
-    for name in ("skillshelf", "skillshelf_agent", "skillshelf_evals"):
-        with contextlib.suppress(ImportError):
-            _import_below(importlib.import_module(name))
+    import_commands()
     gc.freeze()  # the memory stays shared with the forks
     words = _serve(socket.socket(fileno=int(sys.argv[1])))
     if words is not None:

@@ -2,18 +2,17 @@
 
 import json
 import os
+import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import prepared
 from provider import Provider
 
-SKILLSHELF = [sys.executable, "-m", "skillshelf", "eval"]
 _SUITE = '''
 import asyncio, pathlib
 from skillshelf_evals import Case, Message, check
@@ -50,17 +49,30 @@ class Child:
     def __init__(self, *words: str, cwd: Path, **environment: str) -> None:
         trusting = () if words[:1] == ("worker",) else ("--trust-workspace",)
         self.output = cwd / f"output-{time.monotonic_ns()}"
-        with self.output.open("wb") as file:
-            self.process = subprocess.Popen(
-                [*SKILLSHELF, *trusting, *words], cwd=cwd, env={**os.environ, **environment}, stdout=file, stderr=file
+        with open(os.devnull, "rb") as nothing, self.output.open("wb") as file:
+            streams = (nothing.fileno(), file.fileno(), file.fileno())
+            self._process = prepared.start(
+                ["eval", *trusting, *words], cwd=cwd, env={**os.environ, **environment}, streams=streams
             )
+        self.pid = self._process.pid
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(30)
+        """Kill it, and return when it is gone."""
+        self._process.end_by(signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Interrupt it, and return when it has ended."""
+        self._process.end_by(signal.SIGINT)
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while it runs."""
+        return self._process.poll()
 
     def end(self, seconds: float = 60) -> int:
-        return self.process.wait(seconds)
+        """Wait for the end, and return the exit code."""
+        code = self._process.wait(seconds)
+        assert code is not None, f"it did not end:\n{self.said()}"
+        return code
 
     def said(self) -> str:
         return self.output.read_text()

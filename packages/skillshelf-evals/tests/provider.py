@@ -4,8 +4,6 @@ Every conversation is the same: the model lists the folder a few times, then ans
 """
 
 import json
-import os
-import signal
 import socket
 import threading
 import time
@@ -48,11 +46,12 @@ class Provider:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/v1"
 
-    def kill_at(self, number: int, pid: int, kept: Callable[[], int]) -> None:
+    def kill_at(self, number: int, kill: Callable[[], None], kept: Callable[[], int]) -> None:
         """Kill a process when this call has arrived and all answers before it are stored.
 
-        `kept` counts the stored answers. A call in flight at that moment is lost and made again. Hold `lock` from
-        before the process starts until this returns: otherwise it may ask before its calls are counted.
+        `kill` returns when it is gone, and `kept` counts the stored answers. A call in flight at that moment is lost
+        and made again. Hold `lock` from before the process starts until this returns: otherwise it may ask before its
+        calls are counted.
         """
         at = self.asked + number
 
@@ -61,8 +60,7 @@ class Provider:
                 deadline = time.monotonic() + 30  # no other call is answered meanwhile
                 while kept() < len(self.answered) and time.monotonic() < deadline:
                     time.sleep(0.02)
-                os.kill(pid, signal.SIGKILL)
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+                kill()
 
         self.arrived = arrived
 

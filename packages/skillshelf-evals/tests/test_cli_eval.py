@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -322,8 +321,7 @@ def test_an_interrupted_run_says_how_to_resume_it(tmp_path: Path) -> None:
 
         def interrupt(number: int) -> None:
             if number == 2:
-                child.process.send_signal(signal.SIGINT)
-                child.process.wait(30)
+                child.interrupt()
 
         provider.arrived = interrupt
         assert child.end() == 130, child.said()

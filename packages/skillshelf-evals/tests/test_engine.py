@@ -98,7 +98,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path) -> None:
         for number in (1, 2, 5):
             with provider.lock:
                 child = Child(*words, cwd=tmp_path)
-                provider.kill_at(number, child.process.pid, lambda: count_responses(report))
+                provider.kill_at(number, child.kill, lambda: count_responses(report))
             assert child.end() == -9, child.said()
         assert sum(provider.answered.values()) == 5
 
@@ -139,7 +139,7 @@ def test_a_run_is_not_resumed_if_a_case_that_cannot_be_packed_changed(tmp_path: 
     with Provider(CALLS) as provider:
         with provider.lock:
             child = Child("suite.py", *model_options(provider), "--report", "report", "--parallel", "1", cwd=tmp_path)
-            provider.kill_at(3, child.process.pid, lambda: count_responses(tmp_path / "report"))
+            provider.kill_at(3, child.kill, lambda: count_responses(tmp_path / "report"))
         assert child.end() == -9, child.said()
         for old, new in (("prompt {", "other {"), ("Finds things", "Finds all"), ("Look it up", "Look")):
             (tmp_path / "suite.py").write_text(MADE_HERE.replace(old, new))

@@ -87,7 +87,8 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
             if number != CASES + 2:
                 return
             holder = "SELECT split_part(executor_id, '-', -2)::int FROM dbos.workflow_status WHERE status = 'PENDING'"
-            provider.kill_at(0, one(server, holder), count_stored)
+            [busy] = [worker for worker in workers if worker.pid == one(server, holder)]
+            provider.kill_at(0, busy.kill, count_stored)
             provider.arrived(number)
 
         provider.arrived = kill_busy_worker
@@ -96,7 +97,7 @@ def test_a_run_survives_the_death_of_a_worker(server: str, tmp_path: Path) -> No
         )
         assert run.end(90) == 0, run.said()
         assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
-        assert [worker.process.poll() for worker in workers].count(-9) == 1
+        assert [worker.poll() for worker in workers].count(-9) == 1
         for worker in workers:
             worker.kill()
     assert count_trials(tmp_path / "report") == {f"pdf/case {number}#with#1 passed": 1 for number in range(CASES)}
@@ -131,7 +132,7 @@ def test_an_outage_of_the_server_is_waited_out(postgres: Any, tmp_path: Path, en
         assert run.end(90) == 0, run.said()
         assert "The database server is back." in run.said()
         for worker in workers:
-            assert worker.process.poll() is None, worker.said()
+            assert worker.poll() is None, worker.said()
             assert "Traceback" not in worker.said()
             worker.kill()
         assert dict(provider.answered) == expect_each_call_once(CASES, CALLS)
@@ -139,7 +140,7 @@ def test_an_outage_of_the_server_is_waited_out(postgres: Any, tmp_path: Path, en
 
 
 def has_noticed(process: Child) -> bool:
-    assert process.process.poll() is None, process.said()
+    assert process.poll() is None, process.said()
     return "The database server cannot be reached" in process.said()
 
 
@@ -152,7 +153,7 @@ def test_a_run_on_a_server_survives_the_death_of_its_own_process(server: str, tm
         count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
         with provider.lock:
             first = Child(*words, cwd=tmp_path)
-            provider.kill_at(5, first.process.pid, count_stored)
+            provider.kill_at(5, first.kill, count_stored)
         assert first.end() == -9, first.said()
         second = Child(*words, cwd=tmp_path)
         assert second.end() == 0, second.said()
@@ -169,7 +170,7 @@ def test_a_run_that_cannot_continue_makes_no_more_trials(server: str, tmp_path: 
         count_stored = partial(one, server, "SELECT count(*) FROM skillshelf_evals.responses")
         with provider.lock:
             first = Child(*words, cwd=tmp_path)
-            provider.kill_at(CALLS + 1, first.process.pid, count_stored)
+            provider.kill_at(CALLS + 1, first.kill, count_stored)
         assert first.end() == -9, first.said()
         before = list(provider.answered)
         with psycopg.connect(server, autocommit=True) as connection:
