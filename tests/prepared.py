@@ -110,10 +110,13 @@ def shell_command(env: Mapping[str, str]) -> tuple[str, list[int]]:
     return shlex.join([sys.executable, "-IS", prepared_command.__file__, str(server)]), [server]
 
 
-def run(words: Sequence[str], *, cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    words: Sequence[str], *, cwd: Path, stdin: str | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run `skillshelf` without a terminal, and return its output and exit code."""
-    if not can_be_prepared(os.environ):
-        return _run_fresh(words, cwd=cwd, stdin=stdin)
+    env = os.environ if env is None else env
+    if not can_be_prepared(_without_import_path(env)):
+        return _run_fresh(words, cwd=cwd, stdin=stdin, env=env)
 
     to_process: int | None = None
     if stdin is None:
@@ -122,7 +125,7 @@ def run(words: Sequence[str], *, cwd: Path, stdin: str | None = None) -> subproc
         input_end, to_process = os.pipe()
     from_process, output_end = os.pipe()
     errors_from_process, errors_end = os.pipe()
-    process = Process(words, cwd=cwd, env=os.environ, streams=(input_end, output_end, errors_end))
+    process = Process(words, cwd=cwd, env=env, streams=(input_end, output_end, errors_end))
     for end in (input_end, output_end, errors_end):
         os.close(end)
 
@@ -138,12 +141,15 @@ def run(words: Sequence[str], *, cwd: Path, stdin: str | None = None) -> subproc
     return subprocess.CompletedProcess(list(words), code, output.result(), errors.result())
 
 
-def _run_fresh(words: Sequence[str], *, cwd: Path, stdin: str | None) -> subprocess.CompletedProcess[str]:
+def _run_fresh(
+    words: Sequence[str], *, cwd: Path, stdin: str | None, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
     """Do the same with an interpreter that starts now."""
     input_options: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     return subprocess.run(
         [*SKILLSHELF, *words],
         cwd=cwd,
+        env=env,
         capture_output=True,
         text=True,
         timeout=_MAX_SECONDS,

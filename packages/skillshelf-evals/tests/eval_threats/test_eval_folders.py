@@ -5,13 +5,14 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import zlib
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
+
+import prepared
 
 _SKILL = "---\nname: tidy\ndescription: Tidy up.\n---\nTidy.\n"
 _CASES = "cases:\n  - {name: one, prompt: hi, script: [Hello], checks: [{response_contains: Hello}]}\n"
@@ -30,8 +31,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def skillshelf(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "skillshelf", "eval", "--trust-workspace", *arguments]
-    return subprocess.run(words, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return prepared.run(["eval", "--trust-workspace", *arguments], cwd=folder)
 
 
 def run_git(folder: Path, *arguments: str, data: bytes = b"") -> str:

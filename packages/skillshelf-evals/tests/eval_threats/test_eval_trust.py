@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("dbos", reason="the extra `evals` is not installed")
 
+import prepared
+
 Run = Callable[..., tuple[int, str, str]]
 
 _TOUCH = "from pathlib import Path\nPath({canary!r}).touch()\n"
@@ -98,7 +100,12 @@ def clone(tmp_path: Path) -> Clone:
 
 
 def skillshelf(clone: Clone, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command in the clone, with the clone's own modules importable. `path` is searched first."""
+    """Run the command in the clone, with the clone's own modules importable.
+
+    An interpreter that starts now searches `path` first.
+    """
+    if not path:
+        return prepared.run(arguments, cwd=clone.folder, env={**os.environ, "PYTHONPATH": str(clone.folder)})
     return subprocess.run(
         [sys.executable, "-m", "skillshelf", *arguments],
         cwd=clone.folder,
