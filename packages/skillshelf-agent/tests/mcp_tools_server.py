@@ -9,6 +9,7 @@ import sys
 import time
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.types import ImageContent, TextContent
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -30,11 +31,16 @@ server = MCPServer("test")
 
 @server.tool()
 def add(left: int, right: int) -> str:
-    """Add two numbers. The server that `prints` writes a line of its own first, which may be repeated."""
-    if kind == "prints":
-        line, times = sys.argv[2:]
-        os.write(real_output, bytes.fromhex(line) * int(times) + b"\n")
+    """Add two numbers."""
     return str(left + right)
+
+
+@server.tool()
+def print_first(line: str, context: Context, times: int = 1) -> str:
+    """Write a line, given in hexadecimal and repeated, before the answer. `ID` in it is the number of this call."""
+    printed = bytes.fromhex(line) * times
+    os.write(real_output, printed.replace(b"ID", str(context.request_id).encode()) + b"\n")
+    return "printed"
 
 
 @server.tool()
