@@ -178,32 +178,44 @@ HOSTS = {
 
 
 @at_each(DOORS_FOR_URLS)
-@pytest.mark.parametrize("url", SCHEMES)
 def test_no_other_scheme_is_followed(
-    url: str, go: Callable[[str], None], site: Site, dialled: list[str], names: dict[str, list[str]]
+    go: Callable[[str], None], site: Site, dialled: list[str], names: dict[str, list[str]]
 ) -> None:
     """No connection is opened, not even to a public host."""
     names["files.example"] = [PUBLIC]
-    with pytest.raises(SkillError):
-        go(url.format(port=site.server_port))
-    assert_nothing_inside(dialled, site)
+    assert [url for url in SCHEMES if leads_inside(go, url.format(port=site.server_port), site, dialled)] == []
 
 
 @every_door
-@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS.keys())
 def test_no_way_to_write_a_host_leads_inside(
-    host: str, go: Callable[[str], None], site: Site, dialled: list[str], names: dict[str, list[str]]
+    go: Callable[[str], None], site: Site, dialled: list[str], names: dict[str, list[str]]
 ) -> None:
     """The error is a typed one, and no request arrives."""
     names["public.example"] = [PUBLIC]
-    with pytest.raises(SkillError):
-        go(f"http://{host}:{site.server_port}/")
-    assert_nothing_inside(dialled, site)
+    inside = [
+        way for way, host in HOSTS.items() if leads_inside(go, f"http://{host}:{site.server_port}/", site, dialled)
+    ]
+    assert inside == []
+
+
+def leads_inside(go: Callable[[str], None], url: str, site: Site, dialled: list[str]) -> bool:
+    """Return True unless the address is refused with a typed error, and nothing of this machine is reached."""
+    dialled.clear()
+    site.requests.clear()
+    try:
+        go(url)
+    except SkillError:
+        return bool(find_private(dialled) or site.requests)
+    return True
+
+
+def find_private(dialled: list[str]) -> list[str]:
+    """The tests' own client of the proxy is the only one that connects to this machine."""
+    return [address for address in dialled if address not in ("127.0.0.1", PUBLIC)]
 
 
 def assert_nothing_inside(dialled: list[str], site: Site) -> None:
-    """The tests' own client of the proxy is the only one that connects to this machine."""
-    assert [address for address in dialled if address not in ("127.0.0.1", PUBLIC)] == []
+    assert find_private(dialled) == []
     assert site.requests == []
 
 
@@ -287,10 +299,12 @@ TARGETS = [
 ]
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("status", "target"),
+    [*((302, target) for target in TARGETS), *((status, TARGETS[0]) for status in (301, 303, 307, 308))],
+)
 def test_no_redirect_leads_inside(
-    target: str, status: int, site: Site, dialled: list[str], names: dict[str, list[str]]
+    status: int, target: str, site: Site, dialled: list[str], names: dict[str, list[str]]
 ) -> None:
     """Not from a public site, at the first or at a later step."""
     names.update({"outside.example": [PUBLIC], "rebound.example": ["127.0.0.1"]})
