@@ -1,6 +1,7 @@
 """The layout shows the architecture: imports point down or sideways, never up, and never in a circle."""
 
 import ast
+import functools
 import importlib
 import os
 import re
@@ -49,11 +50,16 @@ RANK = {name: rank for rank, names in enumerate(LIBRARY_LAYERS) for name in name
 PACKAGE_RANK = {name: rank for rank, names in enumerate(PACKAGE_LAYERS) for name in names}
 
 
-def imports(path: Path, *, for_type_checkers: bool = False) -> Iterator[str]:
-    """Yield our modules that a module imports when it runs, at once or later.
+@functools.cache
+def imports(path: Path, *, for_type_checkers: bool = False) -> tuple[str, ...]:
+    """Return our modules that a module imports when it runs, at once or later.
 
     Imports that only a type checker reads count if `for_type_checkers` is set.
     """
+    return tuple(_find_imports(path, for_type_checkers=for_type_checkers))
+
+
+def _find_imports(path: Path, *, for_type_checkers: bool) -> Iterator[str]:
     tree = parse(path)
     guarded = {
         inner
