@@ -62,15 +62,22 @@ CASES: dict[str, Write] = {
 }
 
 
+def write_ordinary(folder: Path) -> Path:
+    write_text(folder / "SKILL.md", skill("Load references/a.md and run scripts/a.py."))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def needed(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """The memory that the check of an ordinary skill needs."""
+    return measure_check(write_ordinary(tmp_path_factory.mktemp("ordinary") / "skill"))
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_a_check_is_bounded(tmp_path: Path, case: str) -> None:
+def test_a_check_is_bounded(tmp_path: Path, needed: int, case: str) -> None:
     """It ends on its own, reports its findings, and needs at most 200 MB more than an ordinary skill."""
-    ordinary = tmp_path / "ordinary" / "skill"
-    hostile = tmp_path / "hostile" / "skill"
-    for folder in (ordinary, hostile):
-        write_text(folder / "SKILL.md", skill("Load references/a.md and run scripts/a.py."))
+    hostile = write_ordinary(tmp_path / "skill")
     CASES[case](hostile)
-    needed = measure_check(ordinary)
     assert measure_check(hostile) < needed + MEMORY
 
 
