@@ -2,10 +2,12 @@
 
 import codecs
 import logging
+import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from http.cookiejar import Cookie, CookieJar, DefaultCookiePolicy
 from typing import Any, Self
 from urllib.request import Request
@@ -201,13 +203,19 @@ def _keep_out_of_logs() -> Iterator[None]:
         _is_fetching.reset(before)
 
 
+@cache
+def _make_ssl_context() -> ssl.SSLContext:
+    """Read the certificates of authorities, which takes 18 ms: longer than a fetch from this machine."""
+    return httpx2.create_ssl_context(trust_env=False)
+
+
 class _GuardedTransport(httpx2.AsyncBaseTransport):
     """The connections of an HTTP client, each to an address that was checked."""
 
     def __init__(self, rules: NetworkRules) -> None:
         self._rules = rules
         self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(trust_env=False), network_backend=_GuardedBackend(rules)
+            ssl_context=_make_ssl_context(), network_backend=_GuardedBackend(rules)
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
