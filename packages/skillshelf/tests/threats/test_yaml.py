@@ -24,7 +24,8 @@ from skillshelf.skillmd._layout import DiagnosticCollector
 from skillshelf.skillmd._read import _read_any, _read_plain, scan_fields
 from skillshelf.skillmd.bounded_yaml import MAX_BLOCK, MAX_NODES, YamlFault
 from skillshelf.text.hidden import find_dishonest
-from threats.workspace import GOOD, SECONDS, Workspace, assert_standard, read_in_process
+from threats.read_folder import SECONDS
+from threats.workspace import GOOD, Workspace, assert_standard, read_in_process
 
 
 def _laughs() -> str:
