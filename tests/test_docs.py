@@ -2,9 +2,11 @@
 
 import dataclasses
 import functools
+import hashlib
 import html
 import importlib.util
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -44,9 +46,47 @@ WALKTHROUGH = REPO / "docs" / "guides" / "company-package.md"
 
 
 @pytest.mark.parametrize("page", relative_names([page for page in list_pages() if page != WALKTHROUGH]))
-def test_the_examples_of_a_page_run_and_show_their_output(page: str) -> None:
-    """Python and console blocks and tables match the code as it is now."""
+def test_the_examples_of_a_page_run_and_show_their_output(page: str, pytestconfig: pytest.Config) -> None:
+    """Python and console blocks and tables match the code as it is now.
+
+    A page that was right runs again when it or one of its packages has changed, and always in CI.
+    """
+    cache = None if os.environ.get("CI") else getattr(pytestconfig, "cache", None)
+    key = f"docs/{page}"
+    digest = digest_inputs(page)
+    if cache and cache.get(key, "") == digest:
+        pytest.skip("it was right, and neither it nor its packages have changed")
     assert read_text(page) == refresh_page(REPO / page), REFRESH
+    if cache:
+        cache.set(key, digest)
+
+
+PACKAGES_OF_WORDS = {
+    "skillshelf": "",
+    "skillshelf-agent": "skillshelf_agent|skillshelf chat|skillshelf demo|skillshelf doctor",
+    "skillshelf-evals": "skillshelf_evals|skillshelf eval|skillshelf demo|skillshelf doctor",
+    "skillshelf-skills": "skillshelf_skills|--with|skillshelf doctor",
+}
+"""Words by which a page shows that its examples use a package."""
+
+
+def digest_inputs(page: str) -> str:
+    """Return a digest of the page and of all that its examples run."""
+    text = read_text(page)
+    packages = [package for package, words in PACKAGES_OF_WORDS.items() if re.search(words, text)]
+    used = [page, "examples", "constraints.txt", "tests/docs_examples.py", *(f"packages/{name}" for name in packages)]
+    return hashlib.sha256("".join(map(digest_files, used)).encode()).hexdigest()
+
+
+@functools.cache
+def digest_files(path: str) -> str:
+    place = REPO / path
+    digest = hashlib.sha256()
+    for file in [place] if place.is_file() else sorted(place.rglob("*")):
+        parts = file.relative_to(REPO).parts
+        if file.is_file() and not {"tests", "__pycache__"} & set(parts[2:]):
+            digest.update(f"{parts} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 @pytest.mark.parametrize("shown", ["", "```text\nan old output\n```\n\n", "<!-- output -->\n```text\n5\n```\n\n"])
