@@ -25,6 +25,7 @@ import io
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -131,13 +132,10 @@ class Session:
 def run_in_terminal(command: str) -> str:
     """Return the output of a command on a terminal of 100 columns, with its colours."""
     # Test the skillshelf of this interpreter, whatever PATH says.
-    skillshelf, inherited = prepared.shell_command(os.environ)
-    script = f'skillshelf() {{ {skillshelf} "$@"; }}\n{command}'
+    script = f'skillshelf() {{ {shlex.join(prepared.command())} "$@"; }}\n{command}'
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    shell = subprocess.Popen(
-        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, pass_fds=inherited
-    )
+    shell = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
     os.close(theirs)
     output = b""
     # At the end of the output Linux raises an error; other systems return nothing.

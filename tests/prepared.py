@@ -16,7 +16,6 @@ import os
 import pkgutil
 import runpy
 import select
-import shlex
 import signal
 import socket
 import subprocess
@@ -37,6 +36,8 @@ _MAX_REQUEST = 1 << 20
 _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "TZ")
 """Beginnings of the names of variables that an interpreter reads once, when it starts."""
 _ENVIRONMENT = dict(os.environ)
+_NAME = f"skillshelf-tests-{os.getpid()}"
+"""The name of the socket at which other programs ask for a process."""
 _MAX_SECONDS = 60.0
 _NOT_FOR_COMMANDS = ("skillshelf.__main__", "skillshelf.adapters", "skillshelf.testing")
 
@@ -102,12 +103,15 @@ def _without_import_path(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, "PYTHONPATH": _ENVIRONMENT.get("PYTHONPATH", "")}
 
 
-def shell_command(env: Mapping[str, str]) -> tuple[str, list[int]]:
-    """Return what a shell calls instead of `python -m skillshelf`, and the files that the shell must inherit for it."""
-    if not can_be_prepared(_without_import_path(env)):
-        return shlex.join(SKILLSHELF), []
-    server = _server().fileno()
-    return shlex.join([sys.executable, "-IS", prepared_command.__file__, str(server)]), [server]
+def command(*words: str) -> list[str]:
+    """Return what starts `skillshelf` as a child of another program.
+
+    The child passes streams, folder and exit code on; signals end it alone.
+    """
+    if not can_be_prepared(_without_import_path(os.environ)):
+        return [*SKILLSHELF, *words]
+    _server()
+    return [sys.executable, "-IS", prepared_command.__file__, _NAME, *words]
 
 
 def run(
@@ -200,9 +204,11 @@ def _read_all(end: int) -> str:
 def _server() -> socket.socket:
     """Start it, and return the connection to it. It ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, __file__, str(theirs.fileno())]
-    process = subprocess.Popen(command, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
-    theirs.close()
+    with theirs, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as named:
+        named.bind(f"\0{_NAME}")
+        inherited = [theirs.fileno(), named.fileno()]
+        words = [sys.executable, __file__, *map(str, inherited)]
+        process = subprocess.Popen(words, env=_ENVIRONMENT, stdin=subprocess.DEVNULL, pass_fds=inherited)
     atexit.register(_end_server, ours, process)
     return ours
 
@@ -231,22 +237,24 @@ def _import_below(package: ModuleType) -> None:
             _import_below(module)
 
 
-def _serve(connection: socket.socket) -> list[str] | None:
-    """Fork a process for each request. Return its words in the new process, or None here when the tests are over."""
+def _serve(connection: socket.socket, named: socket.socket) -> list[str] | None:
+    """Fork a process for each request. Return its words in the new process, or None here when the tests are over.
+
+    The tests end the connection. Other programs send their requests to the named socket.
+    """
     running: dict[int, int] = {}
     ended, ended_signal = os.pipe()
     os.set_blocking(ended_signal, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(ended_signal)
     while True:
-        readable, _, _ = select.select([connection.fileno(), ended], [], [])
+        readable, _, _ = select.select([ended, connection, named], [], [])
         if ended in readable:
             os.read(ended, 4096)
             _report_ended(running)
-        if connection.fileno() not in readable:
             continue
 
-        message, files, _, _ = socket.recv_fds(connection, _MAX_REQUEST, 4)
+        message, files, _, _ = socket.recv_fds(readable[0], _MAX_REQUEST, 4)
         if not message:
             return None
         *streams, report = files
@@ -256,6 +264,7 @@ def _serve(connection: socket.socket) -> list[str] | None:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             connection.close()
+            named.close()
             for end in (ended, ended_signal, report, *running.values()):
                 os.close(end)
             _become(request, streams)
@@ -332,6 +341,6 @@ if __name__ == "__main__":
     atexit.register(_leave_at_once)  # the first one, which is called last
     import_commands()
     gc.freeze()  # the memory stays shared with the forks
-    words = _serve(socket.socket(fileno=int(sys.argv[1])))
+    words = _serve(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))
     if words is not None:
         _run_command(words)

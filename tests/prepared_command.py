@@ -1,7 +1,7 @@
 """Ask for a prepared `skillshelf`, which takes over the standard streams, and wait for its end.
 
-In a shell that has inherited the SOCKET, `python -IS tests/prepared_command.py SOCKET …` is `skillshelf …` without its
-imports. So this module imports little itself.
+In any program, `python -IS tests/prepared_command.py NAME …` is `skillshelf …` without its imports. So this module
+imports little itself. NAME is that of the socket.
 """
 
 import json
@@ -32,7 +32,8 @@ def read_number(report: int) -> int:
 
 
 def main() -> int:
-    server = socket.socket(fileno=int(sys.argv[1]))
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    server.connect(f"\0{sys.argv[1]}")
     report = ask(server, sys.argv[2:], os.getcwd(), os.environ, (0, 1, 2))
     read_number(report)
     code = read_number(report)

@@ -17,6 +17,8 @@ pytest.importorskip("mcp", reason="needs the extra skillshelf[mcp]")
 from mcp import Client, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 
+import prepared
+
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
 SERVE = [sys.executable, "-m", "skillshelf", "serve"]
@@ -49,9 +51,8 @@ def read_listing(options: list[str]) -> str:
     """Return the resource `skill://listing` of a server with these options."""
 
     async def main() -> str:
-        server = StdioServerParameters(
-            command=sys.executable, args=["-m", "skillshelf", *options], env=dict(os.environ)
-        )
+        program, *arguments = prepared.command(*options)
+        server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
         async with Client(stdio_client(server)) as client:
             [contents] = (await client.read_resource("skill://listing")).contents
             assert isinstance(contents, types.TextResourceContents)

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 import pytest
 
+import prepared
 from repository import REPO
 
 pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
@@ -132,7 +133,8 @@ def difficult(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(request: pytest.FixtureRequest, node: str, difficult: Path) -> Any:
     """Return the host's findings over each transport."""
     if request.param == "stdio":
-        return run_host(node, {"command": SERVE[0], "args": [*SERVE[1:], "-C", str(difficult)]})
+        program, *arguments = prepared.command("serve", "--trust-workspace", "-C", str(difficult))
+        return run_host(node, {"command": program, "args": arguments})
     with http_server(difficult) as url:
         return run_host(node, {"url": url})
 

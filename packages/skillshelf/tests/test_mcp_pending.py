@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shlex
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -38,10 +37,10 @@ def approve(folder: Path, *names: str) -> None:
 
 
 def talk_over_stdio(folder: Path, use: Callable[[Client], Awaitable[Any]], *options: str, mode: str = "auto") -> Any:
-    arguments = ["-m", "skillshelf", "serve", "-C", str(folder), *options]
+    program, *arguments = prepared.command("serve", "-C", str(folder), *options)
 
     async def main() -> Any:
-        server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+        server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
         async with Client(server, mode=mode) as client:
             return await use(client)
 

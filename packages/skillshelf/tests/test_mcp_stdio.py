@@ -16,6 +16,8 @@ pytest.importorskip("mcp", reason="the MCP server needs skillshelf[mcp]")
 
 from mcp import Client, StdioServerParameters, types
 
+import prepared
+
 INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -69,7 +71,7 @@ def test_a_host_loads_a_skill_and_sees_an_edit(tmp_path: Path, write: Callable[.
         await asyncio.sleep(1.1)
         assert "New." in await first_text(client, skill_name="pdf")
 
-    talk(command(tmp_path, "--trust-workspace"), use, mode=mode)
+    talk(prepared.command("serve", "-C", str(tmp_path), "--trust-workspace"), use, mode=mode)
 
 
 WITHOUT_WATCHFILES = "import sys; sys.modules['watchfiles'] = None; from skillshelf.cli import main; sys.exit(main())"
@@ -172,7 +174,7 @@ def test_ten_megabytes_of_arguments_are_refused(tmp_path: Path, write: Callable[
         assert len(block.text) < 500
         assert "Body." in await first_text(client, skill_name="pdf")
 
-    talk(command(tmp_path, "--trust-workspace"), use)
+    talk(prepared.command("serve", "-C", str(tmp_path), "--trust-workspace"), use)
 
 
 LOAD = {"skill_name": "pdf", "reference": "big.md"}
