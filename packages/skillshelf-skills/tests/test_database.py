@@ -218,16 +218,16 @@ def test_sqlite_itself_refuses_to_write(sql: str, tool: str, tmp_path: Path) -> 
     assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[3]]
 
 
-@pytest.mark.parametrize("sql", WRITES + POSTGRES_WRITES)
-def test_the_server_itself_refuses_to_write(sql: str, superuser: str) -> None:
+def test_the_server_itself_refuses_to_write(superuser: str) -> None:
     """Although the role may: the transaction is read-only, and a statement cannot make it otherwise."""
     skill = open_skill(as_url(superuser, "writer"))
-    if sql in ("BEGIN",):
-        call_quietly(skill, sql)
-    else:
-        with pytest.raises(SkillError):
+    accepted = []
+    for sql in WRITES + POSTGRES_WRITES:
+        with suppress(SkillError):
             call(skill, "run_query", sql=sql)
-    assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[3]]
+            accepted.append(sql)
+        assert call(skill, "run_query", sql="SELECT count(*) FROM orders")["rows"] == [[3]], sql
+    assert set(accepted) <= {"BEGIN"}  # in a transaction of its own, which ends with it
     assert [table["name"] for table in call(skill, "list_tables")] == ["customers", "orders", "paid"]
 
 
