@@ -248,13 +248,14 @@ def _serve(connection: socket.socket, named: socket.socket) -> list[str] | None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(ended_signal)
     while True:
-        readable, _, _ = select.select([ended, connection, named], [], [])
+        readable, _, _ = select.select([ended, connection.fileno(), named.fileno()], [], [])
         if ended in readable:
             os.read(ended, 4096)
             _report_ended(running)
             continue
 
-        message, files, _, _ = socket.recv_fds(readable[0], _MAX_REQUEST, 4)
+        source = connection if connection.fileno() in readable else named
+        message, files, _, _ = socket.recv_fds(source, _MAX_REQUEST, 4)
         if not message:
             return None
         *streams, report = files
