@@ -6,18 +6,21 @@ HEAD_BYTES = 1024
 
 
 def read_heads(folder: str) -> int:
-    """One scandir for each folder, one read of each SKILL.md's head. Counts the skills."""
+    """One scandir for each folder, one read of each SKILL.md's head, one stat of each other file for its size.
+
+    Counts the skills.
+    """
     heads = 0
-    for home in os.scandir(folder):
-        for entry in os.scandir(home.path):
-            if entry.name == "SKILL.md":
-                fd = os.open(entry.path, os.O_RDONLY)
-                os.read(fd, HEAD_BYTES)
-                os.close(fd)
-                heads += 1
-            elif entry.is_dir():
-                for _ in os.scandir(entry.path):
-                    pass
+    for entry in os.scandir(folder):
+        if entry.name == "SKILL.md":
+            fd = os.open(entry.path, os.O_RDONLY)
+            os.read(fd, HEAD_BYTES)
+            os.close(fd)
+            heads += 1
+        elif entry.is_dir():
+            heads += read_heads(entry.path)
+        else:
+            entry.stat()
     return heads
 
 

@@ -17,7 +17,7 @@ from benchmarks.worker import once
 from skillshelf import DirectorySource, Shelf
 
 QUERY = "rotate the oauth token after an incident"
-HEADS = "scandir each folder, read 1 KB of each SKILL.md"
+HEADS = "scandir each folder, stat each file, read 1 KB of each SKILL.md"
 STATS = "stat each folder and SKILL.md"
 _SHORT_CALLS = 100_000
 _MOST_WARM = 2.5

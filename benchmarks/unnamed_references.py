@@ -48,7 +48,7 @@ def find_references(folder: Path) -> Iterator[Reference]:
         reported = {str(Path(note.path).relative_to(skill)) for note in notes if note.code == "reference-unnamed"}
         is_cut = any(note.code == "more-faults" and "reference-unnamed" in note.message for note in notes)
         instructions = _instructions(Path(found.descriptor.location))
-        for path in found.descriptor.references:
+        for path in found.descriptor.main_references:
             is_candidate = not _is_written_in(instructions, path.rpartition("/")[2]) and not is_never_loaded(path)
             # Beyond the 20 that are shown, nobody can tell a reported file from one that is not.
             if path in reported or (is_candidate and not is_cut):

@@ -318,12 +318,12 @@ def _measured(_: str) -> list[str]:
     _, _, table = page.partition("### Ratios")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.partition("###")[0].split("\n")]
     ratio = {row[0]: row[3] for row in rows if row}
+    [scan_floor] = [row[2].partition(":")[0] for row in rows if row and row[0] == "cold scan"]
     [skills] = re.findall(r"^skillshelf .*?, ([\d,]+ skills)", page, re.M)
     return _wrap(
-        f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls that list the "
-        "folders and read the first kilobyte of each `SKILL.md`, the check at the start of a turn takes "
-        f"{ratio['sweep: reload()']} the time of the bare `stat` calls, and reloading one file takes "
-        f"{ratio['reload(changed=[path]), wall time']} as long as with 100 skills.",
+        f"With {skills}, a first scan takes {ratio['cold scan']} the time of the bare system calls ({scan_floor}), the "
+        f"check at the start of a turn takes {ratio['sweep: reload()']} the time of the bare `stat` calls, and "
+        f"reloading one file takes {ratio['reload(changed=[path]), wall time']} as long as with 100 skills.",
         120,
     )
 
@@ -345,8 +345,11 @@ _LIMITS = (
     ("skillmd.bounded_yaml", "MAX_NODES", "values in the frontmatter, aliases counted in full"),
     ("skillmd._limits", "MAX_REPAIRED_FIELDS", "fields read one by one if the block is not valid YAML"),
     ("skillmd._limits", "MAX_USABLE_NAME", "characters of a name that can be loaded (the format allows 64)"),
+    ("sources._limits", "MAX_SKILL_FILES", "files of a skill, its `SKILL.md` included"),
+    ("sources._limits", "MAX_SKILL_BYTES", "all of them together, in bytes"),
     ("skills._descriptor", "MAX_DESCRIPTION", "characters of a description that are listed and searched"),
     ("listing._section", "MAX_REFERENCES", "references of a skill that the listing names"),
+    ("shelf._turn", "_MAX_LISTED_REFERENCES", "references of a skill that loading its instructions names"),
     ("text.tokens", "DEFAULT_BUDGET", "tokens of a listing (default)"),
     ("shelf.pages", "PAGE_BYTES", "a page of a reference, in bytes"),
     ("shelf._discovery", "_SKILLS_PER_PAGE", "skills in one answer of `list_skills`"),

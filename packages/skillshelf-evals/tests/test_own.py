@@ -77,8 +77,8 @@ def reference_removed(folder: Path) -> None:
     next(iter(sorted((folder / "references").iterdir()))).unlink()
 
 
-def references_renamed(folder: Path) -> None:
-    (folder / "references").rename(folder / "more")
+def references_removed(folder: Path) -> None:
+    (folder / "references").rename(folder.parent / "more")
 
 
 def file_broken(folder: Path) -> None:
@@ -95,7 +95,7 @@ def name_changed(folder: Path) -> None:
     ("broken", "checks"),
     [
         (reference_removed, {"reference_loaded", "not reference_denied"}),
-        (references_renamed, {"reference_loaded"}),
+        (references_removed, {"reference_loaded"}),
         (file_broken, {"listing_contains", "skill_loaded"}),
         (name_changed, {"listing_contains", "skill_loaded"}),
     ],

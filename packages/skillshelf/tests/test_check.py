@@ -264,7 +264,7 @@ def test_special_files_do_not_disturb_a_check(
     write: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Links, FIFOs, sockets and files of 4 GB neither block a check nor bring in outside content."""
-    folder = write("hostile", body="Load secret.md, pipe.md, sock.md, huge.md and huge.py.\n").parent
+    folder = write("hostile", body="Load secret.md, pipe.md, sock.md, huge.md, large.md and large.py.\n").parent
     references = folder / "references"
     references.mkdir()
     secret = tmp_path / "secret.md"
@@ -274,9 +274,9 @@ def test_special_files_do_not_disturb_a_check(
     monkeypatch.chdir(references)  # the address of a socket has room for about 100 bytes
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind("sock.md")
-    for name in ("huge.md", "huge.py"):
+    for name, size in (("large.md", 4 * 1024**2), ("large.py", 4 * 1024**2), ("huge.md", 4 * 1024**3)):
         with open(references / name, "wb") as file:
-            file.truncate(4 * 1024**3)
+            file.truncate(size)
     start = time.process_time()
     diagnostics = check_skill(folder)
     assert time.process_time() - start < 5
@@ -284,8 +284,9 @@ def test_special_files_do_not_disturb_a_check(
         ("reference-refused", "pipe.md"),
         ("reference-refused", "secret.md"),
         ("reference-refused", "sock.md"),
-        ("reference-too-large", "huge.md"),
-        ("reference-too-large", "huge.py"),
+        ("reference-too-large", "large.md"),
+        ("reference-too-large", "large.py"),
+        ("too-many-files", "SKILL.md"),
     ]
     assert not [note for note in diagnostics if "sesame" in str(note)]
 

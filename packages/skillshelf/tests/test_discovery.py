@@ -70,6 +70,24 @@ def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> No
     assert find.search_skills("production")["skills"][0]["name"] == "deploy"
 
 
+def test_files_that_the_text_does_not_name_are_counted_and_load_all_the_same() -> None:
+    """Vercel's skill says `rules/`, and Anthropic's says FORMS.md of a forms.md."""
+    rules = {f"rules/{number:03}.md": f"Rule {number}." for number in range(200)}
+    body = "Read FORMS.md, and from rules/ what you need.\n"
+    files = {"SKILL.md": text("kit", "Fill in forms.") + body, "forms.md": "Fields.", "a/b.md": "B.", **rules}
+    find = SkillDiscoverySkill(Shelf([MemorySource({"kit": files})]))
+    [listed] = find.list_skills()["skills"]
+    assert (listed["references"], listed["more_references"]) == (["forms.md"], 201)
+    [found] = find.search_skills("fill in forms")["skills"]
+    assert (found["references"], found["more_references"]) == (["forms.md"], 201)
+
+    loaded = find.load_skill_instructions("kit").splitlines()
+    assert loaded[-101:-97] == ["- forms.md", "- a/b.md", "- rules/000.md", "- rules/001.md"]
+    assert loaded[-1] == "… and 102 more, which load by name, too"
+    assert find.load_skill_instructions("kit", "FORMS.md") == "Fields."
+    assert find.load_skill_instructions("kit", "rules/199.md") == "Rule 199."
+
+
 def test_a_found_skill_takes_a_bounded_part_of_the_context() -> None:
     """Five skills with endless descriptions, references and copies come in 10,000 characters."""
     folders = {}
@@ -147,7 +165,7 @@ def test_the_model_cannot_load_a_skill_for_the_user_alone(find: SkillDiscoverySk
 @pytest.mark.parametrize(
     "reference",
     ["../pdf/SKILL.md", "/etc/passwd", "~/x", "references\\forms.md", "C:\\x", "file:///etc/passwd", "a\0b", "%2e%2e/x",
-     "References/forms.md", "./references/forms.md", "references/forms.md/", "forms.md ", "ｆorms.md", "x" * 100_000],
+     "./references/forms.md", "references/forms.md/", "forms.md ", "ｆorms.md", "x" * 100_000],
 )  # fmt: skip
 def test_an_unlisted_reference_is_refused_and_listed_ones_named(find: SkillDiscoverySkill, reference: str) -> None:
     """The error names the listed references and stays short however long the request was."""

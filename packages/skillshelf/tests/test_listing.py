@@ -32,7 +32,7 @@ and `load_skill_instructions(skill_name, reference)` one of the files it names.
 
 <available_skills>
 <skill name="long">Is long.</skill>
-<skill name="pdf" references="forms.md | scripts/fill.py">Fill in forms.<instructions>
+<skill name="pdf" references="scripts/fill.py" more="1">Fill in forms.<instructions>
 # Forms
 
 Use `fill.py`.

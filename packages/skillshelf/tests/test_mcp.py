@@ -196,7 +196,7 @@ def test_a_page_has_a_fixed_number_of_resources() -> None:
 
 def test_listing_continues_after_the_item_at_the_cursor_is_removed() -> None:
     """A file or a skill may disappear between two pages."""
-    files = dict.fromkeys(("a.md", "c.md"), "x")
+    files = dict.fromkeys(("assets/a.md", "assets/c.md", "other.md"), "x")
     skills = {name: {"SKILL.md": PDF.replace("pdf", name), **files} for name in ("one", "two")}
     catalog = Shelf([MemorySource(skills)]).catalog
 
@@ -204,11 +204,11 @@ def test_listing_continues_after_the_item_at_the_cursor_is_removed() -> None:
         page, _ = paginate_files(catalog, types.PaginatedRequestParams(cursor=cursor), 100)
         return [f"{skill.name}/{path}" for skill, path in page]
 
-    two = ["two/SKILL.md", "two/a.md", "two/c.md"]
-    assert after("one/SKILL.md") == ["one/a.md", "one/c.md", *two]
-    assert after("one/b.md") == ["one/c.md", *two]
-    assert after("ozone/a.md") == two
-    assert after("two/c.md") == []
+    two = ["two/SKILL.md", "two/assets/a.md", "two/assets/c.md"]
+    assert after("one/SKILL.md") == ["one/assets/a.md", "one/assets/c.md", *two]
+    assert after("one/assets/b.md") == ["one/assets/c.md", *two]
+    assert after("ozone/assets/a.md") == two
+    assert after("two/assets/c.md") == []
 
 
 def test_text_files_are_read_as_text_and_binary_files_as_blobs() -> None:

@@ -19,9 +19,9 @@ from pydantic import ConfigDict
 from mcp_kit import FILES, PDF, load, make_shelf, talk, text
 from skillshelf import BaseSkill, MemorySource, Shelf
 from skillshelf.mcp import SkillsServer
-from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_WHOLE_FILE
+from skillshelf.mcp._limits import MAX_WHOLE_FILE
 from skillshelf.mcp._skill_files import read_skill_markdown
-from skillshelf.sources import DirectorySource, ObjectSource
+from skillshelf.sources import MAX_SKILL_BYTES, DirectorySource, ObjectSource
 
 
 async def custom(client: Client, method: str, **params: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ def test_a_code_skill_has_the_fields_of_its_card() -> None:
 
 def test_a_skill_too_large_for_digests_says_so() -> None:
     """It is still served, file by file."""
-    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_DIGESTED_BYTES})
+    shelf, _ = make_shelf(pdf={"SKILL.md": PDF, "big.bin": b"\0" * MAX_SKILL_BYTES})
 
     async def use(client: Client) -> Any:
         return (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]["resources"]
@@ -232,7 +232,7 @@ class Measuring(MemorySource):
 def test_only_the_beginning_of_a_file_too_large_for_digests_is_read() -> None:
     """Its size is enough to decide. A long file below the cap is read whole."""
     skills = {
-        "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_DIGESTED_BYTES},
+        "pdf": {"SKILL.md": PDF, "big.bin": b"\0" * MAX_SKILL_BYTES},
         "long": {"SKILL.md": PDF.replace("name: pdf", "name: long"), "long.bin": b"\0" * 1_000_000},
     }
     source = Measuring(skills)
@@ -244,6 +244,25 @@ def test_only_the_beginning_of_a_file_too_large_for_digests_is_read() -> None:
     assert long[1]["digest"] == f"sha256:{hashlib.sha256(bytes(1_000_000)).hexdigest()}"
     assert big == "dynamic"
     assert source.read["big.bin"] <= 64 * 1024
+
+
+def test_files_that_the_text_does_not_name_are_in_the_entry_and_not_in_the_list() -> None:
+    """`resources/list` has the main files; the Skills extension, folders and reads have all."""
+    others = {"rules/a.md": "A", "LICENSE.txt": "MIT"}
+
+    async def use(client: Client) -> None:
+        listed = {str(resource.uri) for resource in (await client.list_resources()).resources}
+        entry = (await custom(client, "skills/get", uri="skill://pdf/SKILL.md"))["skill"]
+        folder = await custom(client, "resources/directory/read", uri="skill://pdf/rules")
+        for path, content in others.items():
+            assert f"skill://pdf/{path}" not in listed
+            assert f"skill://pdf/{path}" in {file["uri"] for file in entry["resources"]}
+            [part] = (await client.read_resource(f"skill://pdf/{path}")).contents
+            assert read_bytes(part) == content.encode()
+        assert [each["uri"] for each in folder["resources"]] == ["skill://pdf/rules/a.md"]
+        assert "skill://pdf/references/forms.md" in listed
+
+    talk(make_shelf(pdf={**FILES, **others})[0], use)
 
 
 def test_a_folder_of_a_skill_can_be_read() -> None:

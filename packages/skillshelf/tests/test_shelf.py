@@ -211,10 +211,10 @@ def test_a_file_is_not_a_folder_of_skills(tmp_path: Path, write: Write) -> None:
 
 
 def test_references_are_the_files_that_the_folder_offers(tmp_path: Path, write: Write) -> None:
-    """references/, scripts/ and assets/ with all below, and other files that the instructions link to or name."""
+    """Every file but eval cases. The main ones, below the three folders or named in any case, come first."""
     write(
         "kit",
-        body="See [forms](FORMS.md), `templates/a.md` and ./notes.txt.\n",
+        body="See [forms](forms.md), `templates/a.md` and ./notes.txt.\n",
         references__guide_md="x",
         references__deep__er_md="x",
         scripts__run_py="x",
@@ -223,8 +223,13 @@ def test_references_are_the_files_that_the_folder_offers(tmp_path: Path, write: 
         templates__a_md="x",
         templates__b_md="x",
         secret_md="x",
+        __hidden_md="x",
+        evals__cases_yaml="x",
     )
-    assert shelf_of(tmp_path).catalog["kit"].references == (
+    kit = shelf_of(tmp_path).catalog["kit"]
+    assert kit.references == (*kit.main_references, "secret.md", "templates/b.md")
+    assert kit.more_references == 2
+    assert kit.main_references == (
         "FORMS.md",
         "assets/logo.md",
         "references/deep/er.md",

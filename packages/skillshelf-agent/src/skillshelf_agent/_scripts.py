@@ -125,7 +125,9 @@ class Scripts(ToolForSkills):
         ask_variable: AskVariable | None = None,
     ) -> None:
         """`ask_variable` asks the user for a value. Without it, scripts get no variables."""
-        super().__init__(skills.shelf, self.run_skill_script, lambda skill: any(map(is_runnable, skill.references)))
+        super().__init__(
+            skills.shelf, self.run_skill_script, lambda skill: any(map(is_runnable, skill.main_references))
+        )
         self.ask_variable = ask_variable
         self._skills = skills
         self._find_sandbox = find_sandbox

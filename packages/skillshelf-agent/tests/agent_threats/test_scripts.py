@@ -78,17 +78,20 @@ def test_a_copy_swapped_after_the_question_does_not_run(tmp_path: Path) -> None:
         "scripts/a.py\0",
         "scripts/link.py",
         "linked/a.py",
+        "tools/other.py",
         "",
         "a.py; id",
         "x" * 10_000,
     ],
 )
 def test_only_the_exact_name_of_a_listed_script_runs(tmp_path: Path, script: str) -> None:
-    """Neither a path that leads elsewhere, nor a link in the folder, nor a linked folder."""
+    """Neither a path that leads elsewhere, nor a link in the folder, nor a file that only can be read."""
     other = write_skill(tmp_path / "other", {"scripts/a.py": "print('RAN')\n"})
     skill = write_skill(tmp_path / "pdf", {"scripts/a.py": "print('listed')\n"})
     (skill / "scripts/link.py").symlink_to(other / "scripts/a.py")
     (skill / "linked").symlink_to(other / "scripts")
+    (skill / "tools").mkdir()
+    (skill / "tools/other.py").write_text("print('RAN')\n")
     result = run_script(tmp_path, script)
     assert not result.ok
     assert "RAN" not in result.text

@@ -121,7 +121,7 @@ def _read_references(shelf: Shelf, name: str) -> dict[str, str]:
     candidate = shelf.catalog.find(name)
     source = shelf.sources[candidate.place.source]
     texts = {}
-    for path in candidate.descriptor.references:
+    for path in candidate.descriptor.main_references:
         try:
             page = source.reference(candidate.place.key, candidate.descriptor, path, 0, MAX_REFERENCE_READ)
         except (SkillError, OSError, NotPlainFile):

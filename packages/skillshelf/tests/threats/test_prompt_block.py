@@ -49,10 +49,11 @@ CASES = pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys(
 
 def expected(shelf: Shelf, bodies: bool) -> list[Entry]:
     """Return the catalog's content as the section should show it."""
-    return [
-        Entry(skill.name, skill.description, skill.references, 0, shelf.turn().load(name).text if bodies else None)
-        for name, skill in shelf.catalog.items()
-    ]
+    entries = []
+    for name, skill in shelf.catalog.items():
+        body = shelf.turn().load(name).text if bodies else None
+        entries.append(Entry(skill.name, skill.description, skill.main_references, skill.more_references, body))
+    return entries
 
 
 def assert_read_back(shelf: Shelf) -> None:
@@ -98,9 +99,10 @@ def test_a_name_cannot_break_out(payload: str) -> None:
 @CASES
 def test_a_path_cannot_break_out(payload: str) -> None:
     """B04: a reference's name, from a source that allows any, parses back byte for byte and never as two."""
-    files = {"SKILL.md": render_skill({"name": "bad", "description": "d"}, "Do it.\n"), payload: "One.", "b.md": "Two."}
+    names = [f"references/{payload}", "assets/b.md"]
+    files = {"SKILL.md": render_skill({"name": "bad", "description": "d"}, "Do it.\n"), **dict.fromkeys(names, "x")}
     shelf = Shelf([MemorySource({"bad": files})])
-    assert sorted(shelf.catalog["bad"].references) == sorted([payload, "b.md"])
+    assert sorted(shelf.catalog["bad"].main_references) == sorted(names)
     assert_read_back(shelf)
 
 

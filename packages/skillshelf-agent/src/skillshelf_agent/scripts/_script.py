@@ -108,7 +108,11 @@ def find_script(
     except SkillNotFoundError as error:
         raise explain_to_model(shelf, error) from None
     descriptor = candidate.descriptor
-    path = resolve_reference(descriptor, script)
+    path = resolve_reference(descriptor, script, any_case=False)
+    if path not in descriptor.main_references:
+        raise ReferenceNotAllowedError(
+            descriptor.name, path, _list_scripts(descriptor), "it is neither in scripts/ nor named in the instructions"
+        )
     copy = folders.get(shelf.sources[candidate.place.source], candidate.place.key)
     try:
         data = copy.read(path, 0, _MAX_SCRIPT + 1).data
@@ -143,7 +147,7 @@ def find_script(
 
 
 def _list_scripts(descriptor: SkillDescriptor) -> tuple[str, ...]:
-    return tuple(path for path in descriptor.references if is_runnable(path))
+    return tuple(path for path in descriptor.main_references if is_runnable(path))
 
 
 def _find_kind(path: str, data: bytes) -> str | None:

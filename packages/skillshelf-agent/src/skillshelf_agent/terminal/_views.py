@@ -108,7 +108,8 @@ def view_skill(core: AgentCore, name: str) -> Sequence[RenderableType]:
 
     facts = [f"{skill.qualified} · {clean_line(skill.location)}", clean_line(skill.description)]
     if skill.references:
-        facts.append("references: " + ", ".join(map(clean_line, skill.references)))
+        more = [f"{skill.more_references} more"] if skill.more_references else []
+        facts.append("references: " + ", ".join([*map(clean_line, skill.main_references), *more]))
     instructions = clean(core.shelf.instructions(name))
     return (*(Text(fact, "dim") for fact in facts), "", Text(instructions))
 

@@ -12,7 +12,7 @@ from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import open_shelf, skill_as_json
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
-from skillshelf.shelf import Loaded, Shelf, Turn
+from skillshelf.shelf import Loaded, Shelf, Turn, list_references
 from skillshelf.skills import Permission, SkillDescriptor
 from skillshelf.sources.workspace import relative
 from skillshelf.text import clean_line, count_noun
@@ -207,8 +207,8 @@ def _show_references(skill: SkillDescriptor, attached: Sequence[str], out: Outpu
             command += f" --with {shlex.quote(text)}"
     out.print()
     out.print_styled(f"References ({command})", "bold")
-    for path in skill.references:
-        out.print(f"- {path}")
+    for line in list_references(skill.references):
+        out.print(line)
 
 
 def _list_facts(

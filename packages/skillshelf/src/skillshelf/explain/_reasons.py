@@ -296,7 +296,8 @@ def describe_listing(shelf: "Shelf", skill: SkillDescriptor, listing: Listing, b
 
     missing = {entry.what for entry in listing.shortened if entry.name == skill.name}
     if "references" in missing and level is not None and level >= Level.WHOLE:
-        yield f"the listing doesn't name all of its {count_noun(len(skill.references), 'reference')}: loading it does"
+        references = count_noun(len(skill.main_references), "reference")
+        yield f"the listing doesn't name all of its {references}: loading it does"
     if "instructions" in missing:
         cause = "its disclosure is `always`" if skill.disclosure == "always" else "it is a code skill"
         yield f"its instructions should be shown because {cause}, but don't fit into the budget of {budget:,} tokens"

@@ -52,7 +52,7 @@ FINDING = {
     "listing-shortened": "the listing does not show every skill in full",
     "more-faults": "further faults with the same code are not listed",
     "name-twin": "two skills have names that look alike",
-    "nested-skill": "a SKILL.md inside another skill's folder is not a second skill",
+    "nested-skill": "a SKILL.md inside another skill's folder is not a second skill, nor is its folder offered",
     "no-skill": "no skill was found in the folder or package to check",
     "not-a-folder": "the path to check is not a folder",
     "other-mount": "a folder is on another mount and is not entered",
@@ -65,6 +65,7 @@ FINDING = {
     "skill-file-twin": "the folder has a SKILL.md and a file whose name differs only in case",
     "skill-file-unreadable": "the SKILL.md is a link, a folder or a special file, or cannot be opened",
     "too-deep": "folders are nested too deep to be searched",
+    "too-many-files": "a skill has more files or bytes than the format allows; the rest is not offered",
     "too-many-folders": "there are more folders than a search visits",
 }
 """Reported while searching for skills, and about all of them together."""

@@ -220,7 +220,7 @@ def _check_references(folder: _CheckedFolder, skill: SkillDescriptor, text: Skil
     if text.optional.listed_references is not None:
         yield from check_unlisted(skill.references, existing)
 
-    references = [path for path in skill.references if path in existing]
+    references = [path for path in skill.main_references if path in existing]
     others = sorted(existing.difference(references, [folder.skill_file]))
     files = _read_files(folder, references, others)
     yield from files.faults

@@ -40,7 +40,7 @@ class Level(IntEnum):
     SHORT = 2
     """The beginning of the description, and the number of references."""
     WHOLE = 3
-    """The whole description and the names of the references."""
+    """The whole description and the names of the main references."""
     FULL = 4
     """The instructions, too."""
 
@@ -111,7 +111,7 @@ class Part:
     entry: Entry
     text: str
     is_cut: bool
-    """True if the description or the list of references is not whole."""
+    """True if the description or the list of main references is not whole."""
     is_bare: bool
     is_loadable: bool
     """True if the model may want to load more of the skill."""
@@ -120,7 +120,7 @@ class Part:
 def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions) -> Part:
     """Return a skill's part of the section at this level, or at the next one if there is no difference."""
     entry = _make_entry(skill, level)
-    is_cut = entry.description != skill.description or len(entry.references) < len(skill.references)
+    is_cut = entry.description != skill.description or len(entry.references) < len(skill.main_references)
     if level == Level.SHORT and not is_cut:
         level = Level.WHOLE
     elif level == Level.FULL and not skill.runs_apart:  # its instructions are for another conversation
@@ -148,7 +148,7 @@ def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
         description = truncate(description, SHORT_DESCRIPTION)
         max_references = 0
 
-    references = skill.references[:max_references]
+    references = skill.main_references[:max_references]
     more = len(skill.references) - len(references)
     return Entry(skill.name, description, references, more, runs_apart=skill.runs_apart)
 
@@ -223,7 +223,7 @@ def _find_shortened(
             continue
         if part.entry.description != skill.description:
             yield Shortened(skill.name, "description")
-        if len(part.entry.references) < len(skill.references):
+        if len(part.entry.references) < len(skill.main_references):
             yield Shortened(skill.name, "references")
         if skill.name in claims and part.entry.instructions is None and not skill.runs_apart:
             yield Shortened(skill.name, "instructions")

@@ -33,10 +33,6 @@ MAX_WHOLE_FILE = 4 * 1024 * 1024
 
 In base64 that is 5.6 MB. The official TypeScript client drops a stdio connection for a message over 10 MiB.
 """
-MAX_DIGESTED_FILES = 512
-"""Files of a skill whose digests are published. Every host that follows the extension takes as many."""
-MAX_DIGESTED_BYTES = 16 * 1024 * 1024
-"""Bytes of a skill's files together whose digests are published. Every host takes as many."""
 MAX_RECENT_CHARACTERS = 4 * 1024 * 1024
 """Characters of the answers to loads that are kept for a second."""
 

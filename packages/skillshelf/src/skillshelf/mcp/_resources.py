@@ -1,4 +1,4 @@
-"""Each skill and each of its references as a resource."""
+"""Each skill and each of its references as a resource; the list has the main references only."""
 
 import base64
 from bisect import bisect_right

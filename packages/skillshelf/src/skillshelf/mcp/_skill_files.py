@@ -76,7 +76,11 @@ def parse_uri(uri: str) -> FileAddress | None:
 def list_files(skill: SkillDescriptor) -> list[str]:
     """Return the paths of a skill's files: SKILL.md first, even if its author lists it as a reference, then the others
     in order."""
-    return [SKILL_FILE, *sorted({*skill.references} - {SKILL_FILE})]
+    return _sort_files(skill.references)
+
+
+def _sort_files(references: Sequence[str]) -> list[str]:
+    return [SKILL_FILE, *sorted({*references} - {SKILL_FILE})]
 
 
 def find_skill(shelf: Shelf, name: str) -> Candidate:
@@ -263,7 +267,7 @@ def paginate_skills(
 def paginate_files(
     catalog: Catalog, params: types.PaginatedRequestParams | None, size: int
 ) -> tuple[list[tuple[SkillDescriptor, str]], str | None]:
-    """Return the files of the model's skills after the request's cursor, and the next cursor if there are more.
+    """Return the main files of the model's skills after the request's cursor, and the next cursor if there are more.
 
     A cursor is `<name>/<path>`; no name has a slash.
     """
@@ -275,7 +279,7 @@ def paginate_files(
         if not is_for_model(skill):
             continue
 
-        paths = list_files(skill)
+        paths = _sort_files(skill.main_references)
         if name == last_name:
             paths = paths[_index_after(paths, last_path) :]
         for path in paths:

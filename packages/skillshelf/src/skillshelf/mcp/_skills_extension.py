@@ -8,7 +8,7 @@ from mcp import MCPError, types
 from mcp.types import INVALID_PARAMS
 
 from skillshelf.errors import InvalidSkillError, SkillError, SkillNotFoundError
-from skillshelf.mcp._limits import MAX_DIGESTED_BYTES, MAX_DIGESTED_FILES, MAX_WHOLE_FILE, SKILLS_PER_PAGE
+from skillshelf.mcp._limits import MAX_WHOLE_FILE, SKILLS_PER_PAGE
 from skillshelf.mcp._refresher import RequestContext, ShelfRefresher, run_in_thread
 from skillshelf.mcp._resources import FRESHNESS
 from skillshelf.mcp._skill_files import (
@@ -25,6 +25,7 @@ from skillshelf.mcp._skill_files import (
 )
 from skillshelf.shelf import Shelf
 from skillshelf.skills import Candidate, Diagnostic
+from skillshelf.sources import MAX_SKILL_BYTES, MAX_SKILL_FILES
 
 EXTENSION = "io.modelcontextprotocol/skills"
 _FIRST_READ = 64 * 1024
@@ -149,10 +150,10 @@ def _digest_files(shelf: Shelf, candidate: Candidate, markdown: SkillMarkdown) -
     """Return every file with its digest, or None if they are too many or too long to be served whole."""
     name = candidate.descriptor.name
     _, *references = list_files(candidate.descriptor)
-    if len(references) >= MAX_DIGESTED_FILES:
+    if len(references) >= MAX_SKILL_FILES:
         return None
     resources = [_digest(name, SKILL_FILE, markdown.data)]
-    room = MAX_DIGESTED_BYTES - len(markdown.data)
+    room = MAX_SKILL_BYTES - len(markdown.data)
     for path in references:
         try:
             data = _read_whole(shelf, candidate, path, min(room, MAX_WHOLE_FILE))

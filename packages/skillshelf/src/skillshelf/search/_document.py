@@ -63,7 +63,7 @@ def make_document(skill: SkillDescriptor, instructions: str) -> Document:
         description=join_words(purpose),
         headings=join_words("\n".join(headings)),
         instructions=join_words("\n".join(others)),
-        references=join_words("\n".join(skill.references[:MAX_REFERENCES])),
+        references=join_words("\n".join(skill.main_references[:MAX_REFERENCES])),
         exclusions=_find_exclusions(skill.summary, name),
         meaning=f"{_WORD_BORDER.sub(' ', skill.name)}. {purpose}",
         digest=hash_text(skill, instructions),
@@ -85,7 +85,7 @@ def hash_text(skill: SkillDescriptor, instructions: str) -> bytes:
     parts = (
         skill.name,
         skill.summary,
-        *skill.references[:MAX_REFERENCES],
+        *skill.main_references[:MAX_REFERENCES],
         instructions[:MAX_INSTRUCTIONS],
     )
     text = "\0".join(parts).encode("utf-8", "surrogatepass")

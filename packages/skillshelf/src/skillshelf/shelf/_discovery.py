@@ -132,13 +132,20 @@ def is_for_user_only(name: str, turn: Turn) -> bool:
 
 
 def _describe(skill: SkillDescriptor) -> dict[str, Any]:
-    return {"name": skill.name, "description": skill.description, "references": list(skill.references)}
+    described: dict[str, Any] = {
+        "name": skill.name,
+        "description": skill.description,
+        "references": list(skill.main_references),
+    }
+    if skill.more_references:
+        described["more_references"] = skill.more_references
+    return described
 
 
 def _describe_match(match: "Match") -> dict[str, Any]:
     """Return a found skill for the model, within about 2,000 characters. Loading the skill shows the rest."""
     skill = match.descriptor
-    references = _take(skill.references, _MAX_REFERENCES, _MAX_REFERENCES_LENGTH)
+    references = _take(skill.main_references, _MAX_REFERENCES, _MAX_REFERENCES_LENGTH)
     copies = _take(match.copies, _MAX_COPIES, _MAX_COPIES_LENGTH)
     best_words = sorted(match.words, key=lambda word: -word.share)[:_MAX_WORDS]
     described: dict[str, Any] = {

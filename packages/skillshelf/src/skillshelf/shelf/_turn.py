@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MAX_CACHED_BYTES = 16 * 1024 * 1024
 """Text that a turn keeps at hand."""
 
-_MAX_LISTED_REFERENCES = 200
-"""Names of references below the instructions: a folder of ten thousand files must not fill the conversation."""
+_MAX_LISTED_REFERENCES = 100
+"""Names of references below the instructions."""
 
 Requester: TypeAlias = Literal["model", "user"]
 
@@ -68,11 +68,12 @@ class Loaded:
 
 
 def list_references(references: Sequence[str]) -> list[str]:
-    """Return a line for each reference, and one that counts those beyond the limit."""
-    lines = [f"- {path}" for path in references[:_MAX_LISTED_REFERENCES]]
+    """Return a line for each of the first references, by folder, and one that counts the others."""
+    listed = sorted(references[:_MAX_LISTED_REFERENCES], key=os.path.split)
+    lines = [f"- {path}" for path in listed]
     omitted = len(references) - len(lines)
     if omitted:
-        lines.append(f"… and {omitted} more, whose names the instructions give")
+        lines.append(f"… and {omitted} more, which load by name, too")
     return lines
 
 
@@ -201,21 +202,36 @@ def use_turn(turn: Turn | None) -> Iterator[None]:
         current_turn.reset(token)
 
 
-def resolve_reference(descriptor: SkillDescriptor, reference: str) -> str:
-    """Return the listed path that a request means: the path itself, its last parts, or an unambiguous file name."""
+def resolve_reference(descriptor: SkillDescriptor, reference: str, *, any_case: bool = True) -> str:
+    """Return the listed path that a request means: the path itself, its last parts, or an unambiguous file name.
+
+    If none of them has the request's case, one that differs in nothing else is meant, unless `any_case` is false.
+    """
     listed = descriptor.references
     if reference in listed:
         return reference
 
     matches: list[str] = []
     # A code skill may list long paths from its top package; the part below the skill's folder is enough.
-    if not reference.startswith(("/", ".")) or "/" not in reference:
-        matches = [path for path in listed if path.endswith("/" + reference)]
+    can_be_end = not reference.startswith(("/", ".")) or "/" not in reference
+    end = f"/{reference}"
+    if can_be_end:
+        matches = [path for path in listed if path.endswith(end)]
+    if not matches and any_case:
+        matches = [path for path in listed if _is_same_but_for_case(path, reference)]
+    if not matches and any_case and can_be_end:
+        matches = [path for path in listed if _is_same_but_for_case(path[-len(end) :], end)]
+
     if len(matches) > 1:
         raise AmbiguousReferenceError(descriptor.name, reference, matches)
     if not matches:
         raise ReferenceNotAllowedError(descriptor.name, reference, listed)
     return matches[0]
+
+
+def _is_same_but_for_case(path: str, other: str) -> bool:
+    """Compare in both cases: a Kelvin sign becomes `k` in lower case, but stays itself in upper case."""
+    return path.lower() == other.lower() and path.upper() == other.upper()
 
 
 def _folder_prefix(descriptor: SkillDescriptor) -> str:

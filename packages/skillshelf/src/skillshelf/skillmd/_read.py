@@ -90,7 +90,9 @@ class SkillText:
         except YamlFault:
             return None
 
-    def describe(self, *, references: tuple[str, ...], source: str, location: str) -> SkillDescriptor:
+    def describe(
+        self, *, references: tuple[str, ...], source: str, location: str, more_references: int = 0
+    ) -> SkillDescriptor:
         """Return the descriptor of a skill with this text."""
         if self.text.isascii():
             size = len(self.text) - self.body_start
@@ -116,6 +118,7 @@ class SkillText:
             optional.arguments,
             optional.argument_hint,
             optional.fields,
+            more_references,
         )
 
 

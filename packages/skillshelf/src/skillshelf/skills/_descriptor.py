@@ -48,7 +48,7 @@ class SkillDescriptor:
     category: Category = "standard"
     tools: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
-    """The allowlist: the only files of the skill that can be loaded."""
+    """The allowlist: the only files of the skill that can be loaded. The main ones come first."""
     source: str = ""
     location: str = ""
     """The SKILL.md's path, or `module:Class` for a code skill."""
@@ -65,6 +65,8 @@ class SkillDescriptor:
     argument_hint: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """Frontmatter keys outside the format, as written."""
+    more_references: int = 0
+    """How many references, at the end of the list, are not main ones."""
 
     def __post_init__(self) -> None:
         # A scan makes ten thousand of these, so the common case is two cheap tests for each field.
@@ -83,6 +85,12 @@ class SkillDescriptor:
     def summary(self) -> str:
         """The description as it is listed and searched: as many characters as the format allows."""
         return truncate(self.description, MAX_DESCRIPTION)
+
+    @property
+    def main_references(self) -> tuple[str, ...]:
+        """The references that listings name. Without a list of the author's own, these are the files below
+        `references/`, `scripts/` and `assets/`, and those that the instructions name."""
+        return self.references[: len(self.references) - self.more_references]
 
     @property
     def runs_apart(self) -> bool:

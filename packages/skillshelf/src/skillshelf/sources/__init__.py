@@ -4,7 +4,7 @@ from skillshelf.files import Page
 from skillshelf.skills import Found
 from skillshelf.sources._directory import DirectorySource, find_skill_places
 from skillshelf.sources._ignore import IGNORE_FILE, IgnoreFile, IgnoreRules
-from skillshelf.sources._limits import MAX_DEPTH
+from skillshelf.sources._limits import MAX_DEPTH, MAX_SKILL_BYTES, MAX_SKILL_FILES
 from skillshelf.sources._memory import MemorySource
 from skillshelf.sources._names import REFERENCE_FOLDERS, SKIPPED_FOLDERS, VERSION_CONTROL_FOLDERS
 from skillshelf.sources._package import (
@@ -30,6 +30,8 @@ __all__ = [
     "BUNDLED",
     "IGNORE_FILE",
     "MAX_DEPTH",
+    "MAX_SKILL_BYTES",
+    "MAX_SKILL_FILES",
     "REFERENCE_FOLDERS",
     "SKILL_FILES",
     "SKIPPED_FOLDERS",

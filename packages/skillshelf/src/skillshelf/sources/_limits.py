@@ -12,3 +12,7 @@ MAX_IGNORE_BYTES = 64 * 1024
 """Of an ignore file. Compiling one that is all wildcards takes 0.3 seconds."""
 MAX_IGNORE_LINES = 1000
 """Each is compared with every folder."""
+MAX_SKILL_FILES = 512
+"""Files of a skill, its SKILL.md included. Every host of the Skills extension takes as many."""
+MAX_SKILL_BYTES = 16 * 1024 * 1024
+"""Bytes of a skill's files together. Every host takes as many."""

@@ -7,6 +7,7 @@ from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
 from skillshelf.files import Page
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
 from skillshelf.skills import Found, SkillDescriptor
+from skillshelf.sources._names import find_named, is_case_file, is_in_reference_folder
 
 Files = str | Mapping[str, str | bytes]
 
@@ -52,9 +53,16 @@ class MemorySource:
             return Found(None, (replace(fault.diagnostic, path=location),))
 
         references = text.optional.listed_references
+        others: list[str] = []
         if references is None:
-            references = tuple(sorted(path for path in files if path != "SKILL.md"))
-        descriptor = text.describe(references=references, source=self.name, location=location)
+            paths = sorted(path for path in files if path != "SKILL.md")
+            named = find_named(paths, text.instructions)
+            main = [path for path in paths if path in named or is_in_reference_folder(path)]
+            others = [path for path in paths if path not in main and not is_case_file(path)]
+            references = (*main, *others)
+        descriptor = text.describe(
+            references=references, source=self.name, location=location, more_references=len(others)
+        )
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:

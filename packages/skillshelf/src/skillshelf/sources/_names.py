@@ -1,6 +1,7 @@
 """Which file names a source accepts. They are untrusted: they end up in prompts, on terminals and on other systems."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from skillshelf.files import SCRATCH_FOLDER
@@ -46,6 +47,9 @@ SKIPPED_FOLDERS = frozenset(
 SKIPPED_UNLESS_SKILL = frozenset({"env", "venv", "virtualenv", "site-packages"})
 
 REFERENCE_FOLDERS = ("references", "scripts", "assets")
+_REFERENCE_PREFIXES = tuple(f"{folder}/" for folder in REFERENCE_FOLDERS)
+_FILE_IN_TEXT = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
+_FEW = 50
 
 _DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|$)", re.I).match
 _FORBIDDEN = frozenset('<>:"|?*\\/')
@@ -88,3 +92,29 @@ def explain_refused_path(path: str) -> str:
         if reason:
             return reason
     return ""
+
+
+def find_named(paths: Sequence[str], instructions: str) -> set[str]:
+    """Return the files that the instructions name or link to. Case does not matter: they say FORMS.md of a forms.md."""
+    text = instructions.lower()
+    # For a few names, this takes 1 µs each. To find all names in 4 KB of text takes 70 µs.
+    if len(paths) <= _FEW and "%" not in text and not any(path.lower() in text for path in paths):
+        return set()
+
+    from urllib.parse import unquote  # only skills with such files need it
+
+    named = set()
+    for word in _FILE_IN_TEXT.findall(text):
+        path = unquote(word.split("#", 1)[0]).lower().removeprefix("./").lstrip("/")
+        named.add(path.rstrip(".,;:!"))
+    return {path for path in paths if path.lower() in named}
+
+
+def is_case_file(path: str) -> bool:
+    """Return True for a file of the skill's evals: a model that knows the questions proves nothing."""
+    return path.startswith("evals/")
+
+
+def is_in_reference_folder(path: str) -> bool:
+    """Return True for a file below `references/`, `scripts/` or `assets/`."""
+    return path.startswith(_REFERENCE_PREFIXES)

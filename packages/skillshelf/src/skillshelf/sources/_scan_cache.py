@@ -27,7 +27,7 @@ from skillshelf.files import (
 from skillshelf.skills import Diagnostic, Found, ReadOnlyDict, SkillDescriptor
 from skillshelf.sources._tree import Link, NoteKey, PlainFolder, SkillFolder, TreeState
 
-VERSION = 3
+VERSION = 4
 _READ_AGAIN = 0
 """A stamp that no file has, so that it is read again at the next start."""
 _FIELDS = tuple(SkillDescriptor.__dataclass_fields__)

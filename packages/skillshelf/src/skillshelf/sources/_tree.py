@@ -10,9 +10,8 @@ folders that changed.
 """
 
 import os
-import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -33,12 +32,14 @@ from skillshelf.files import (
 from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
 from skillshelf.skills import Diagnostic, Found, Severity, SkillDescriptor
 from skillshelf.sources._ignore import IGNORE_FILE, MISSING, IgnoreFile
-from skillshelf.sources._limits import MAX_DEPTH, MAX_LINK_ROUNDS
+from skillshelf.sources._limits import MAX_DEPTH, MAX_LINK_ROUNDS, MAX_SKILL_BYTES, MAX_SKILL_FILES
 from skillshelf.sources._names import (
     REFERENCE_FOLDERS,
     SKIPPED_FOLDERS,
     SKIPPED_UNLESS_SKILL,
     explain_refused_path,
+    find_named,
+    is_case_file,
     judge_name,
 )
 
@@ -46,7 +47,6 @@ SKILL_FILES = ("SKILL.md", "skill.md")
 _TOO_DEEP = f"folders nested deeper than {MAX_DEPTH} are not looked at"
 _TOO_DEEP_FIX = "move what is wanted further up"
 _MAX_LISTED_FAULTS = 20
-_FILE_IN_TEXT = re.compile(r"(?<![^\s`'\"()<>\[\]{}|*])[^\s`'\"()<>\[\]{}|*]+\.\w+")
 
 EVERYWHERE = "/"
 """The key of notes about the root as a whole; no folder can have it."""
@@ -416,14 +416,14 @@ class SkillFolderReader:
             self._note_twins(listing.files)
 
         location = f"{path}/{file}"
-        descriptor = self._describe(text, location) if text else None
+        descriptor = self._describe(text, location, len(data)) if text else None
         if len(self._notes) > _MAX_LISTED_FAULTS:
             self._shorten_notes()
         notes: tuple[Diagnostic, ...] = ()
         if self._notes:
             notes = tuple(note if note.path else replace(note, path=location) for note in self._notes)
         digest = _digest(data) if self._is_fresh and data else b""
-        stamp = hash(self._stamps)
+        stamp = hash(tuple(self._stamps))
         found = Found(descriptor, notes, digest, 0 if self._is_fresh else stamp)
         return SkillFolder(found, file, _share(tuple(self._folders)), stamp, self._is_fresh), text
 
@@ -431,7 +431,7 @@ class SkillFolderReader:
         self._fd = fd
         self._path = path
         self._is_fresh = False
-        self._stamps: tuple[int, ...] = ()
+        self._stamps: list[int] = []
         self._notes: list[Diagnostic] = []
         self._folders: list[str] = []
         self._references: list[str] = []
@@ -487,8 +487,6 @@ class SkillFolderReader:
             elif refusal:
                 message = f"the file is not offered: {refusal}"
                 self._note("warning", "filename-refused", message, below + name, "rename it")
-        if below:
-            self._note_nested_skill(below, listing)
         for name in listing.links + listing.others:
             is_skill_file = not below and name in SKILL_FILES
             if not is_skill_file and judge_name(name) is not None:
@@ -534,6 +532,7 @@ class SkillFolderReader:
 
     def _list_inner(self, fd: int, below: str, depth: int, files: list[str]) -> None:
         """Fast path: most entries are files that can be loaded; `_sort_names` handles the rest."""
+        files_before = len(files)
         rest = []
         for entry in system.scandir(fd):
             name = entry.name
@@ -541,14 +540,17 @@ class SkillFolderReader:
                 files.append(below + name)
             else:
                 rest.append(entry)
-        if rest:
-            self._sort_names(fd, below, FolderListing(rest), depth, files)
+        if not rest:
+            return
 
-    def _note_nested_skill(self, below: str, listing: FolderListing) -> None:
+        listing = FolderListing(rest)
         nested = listing.skill_file()
         if nested:
-            message = "a SKILL.md inside another skill's folder is not a second skill"
+            del files[files_before:]
+            message = "a SKILL.md inside another skill's folder is not a second skill, and its folder is not offered"
             self._note("info", "nested-skill", message, below + nested, "move its folder out to make it one")
+        else:
+            self._sort_names(fd, below, listing, depth, files)
 
     def _note_twins(self, files: list[str]) -> None:
         for name in files:
@@ -566,16 +568,14 @@ class SkillFolderReader:
 
     # -- the descriptor -----------------------------------------------------------------------------------------------
 
-    def _describe(self, text: SkillText, location: str) -> SkillDescriptor:
+    def _describe(self, text: SkillText, location: str, size: int) -> SkillDescriptor:
         listed = text.optional.listed_references
+        more = 0
         if listed is not None:
             references = tuple(self._check_listed(listed))
         else:
-            if len(self._other_files) > 1:  # more than the SKILL.md itself
-                self._references += self._files_named_in(text.instructions)
-            self._references.sort()
-            references = _share(tuple(self._references))
-        return text.describe(references=references, source=self._source, location=location)
+            references, more = self._choose_references(text, MAX_SKILL_BYTES - size)
+        return text.describe(references=references, source=self._source, location=location, more_references=more)
 
     def _check_listed(self, paths: Iterable[str]) -> Iterator[str]:
         """Yield the references that the author lists, except for paths that can never be a file of this folder."""
@@ -588,15 +588,55 @@ class SkillFolderReader:
             fix = "list files of the skill's own folder"
             self._notes.append(Diagnostic("error", "reference-refused", message, fix=fix))
 
-    def _files_named_in(self, instructions: str) -> list[str]:
-        """Return the files outside the reference folders that the instructions name or link to."""
-        from urllib.parse import unquote  # only skills with such files need it
+    def _choose_references(self, text: SkillText, room: int) -> tuple[tuple[str, ...], int]:
+        """Return the files that can be loaded, the main ones first, and the number of the others.
 
-        named = set()
-        for word in _FILE_IN_TEXT.findall(instructions):
-            path = unquote(word.split("#", 1)[0]).removeprefix("./").lstrip("/")
-            named.add(path.rstrip(".,;:!"))
-        return [path for path in self._other_files if path in named and path not in SKILL_FILES]
+        `room` is how many bytes they may have together.
+        """
+        main = self._references
+        others: list[str] = []
+        if len(self._other_files) > 1:  # more than the SKILL.md itself
+            others = [path for path in self._other_files if path.lower() != "skill.md"]
+            named = find_named(others, text.instructions)
+            main += named
+            others = [path for path in others if path not in named and not is_case_file(path)]
+        main.sort()
+        others.sort()
+
+        files = (*main, *others)
+        if len(files) >= MAX_SKILL_FILES or self._measure(files) > room:
+            kept = self._keep_within_limits(files, text.instructions, room)
+            others = [path for path in others if path in kept]
+            files = tuple(path for path in files if path in kept)
+        return _share(files), len(others)
+
+    def _keep_within_limits(self, files: Sequence[str], instructions: str, room: int) -> set[str]:
+        """Return the files that the limits leave, those first that the instructions name. Report the others."""
+        named = find_named(files, instructions)
+        kept: set[str] = set()
+        for path in sorted(files, key=lambda path: path not in named):
+            if len(kept) == MAX_SKILL_FILES - 1:  # with the SKILL.md
+                break
+            size = self._measure([path])
+            if size <= room:
+                room -= size
+                kept.add(path)
+
+        message = (
+            f"{len(files) - len(kept):,} of its {len(files):,} files are not offered: "
+            f"a skill has at most {MAX_SKILL_FILES} files and {MAX_SKILL_BYTES >> 20} MiB"
+        )
+        fix = "list the files to offer under `references:`, or move the others out of the folder"
+        self._notes.append(Diagnostic("warning", "too-many-files", message, fix=fix))
+        return kept
+
+    def _measure(self, files: Iterable[str]) -> int:
+        """Return the bytes of these files together."""
+        size = 0
+        with suppress(OSError):  # a file is gone again, or its folder cannot be searched
+            for path in files:
+                size += system.stat(path, dir_fd=self._fd, follow_symlinks=False).st_size
+        return size
 
 
 def read_skill_folder(folder: str, path: str, source: str) -> Found:
