@@ -44,6 +44,24 @@ def check_names(case: Case) -> list[str]:
     return [check.name for check in case.checks]
 
 
+@pytest.mark.parametrize("place", ["evals.json", "evals/evals.json"])
+def test_the_evals_of_a_plugin_are_found_beside_its_skills(tmp_path: Path, place: str) -> None:
+    """In a marketplace of plugins, too. A case names its skill, or is about the only one there is."""
+    for plugin, skills in (("office", ("pdf", "docx")), ("single", ("csv",))):
+        for skill in skills:
+            make_skill(tmp_path / "plugins" / plugin / "skills" / skill)
+        file = tmp_path / "plugins" / plugin / place
+        file.parent.mkdir(exist_ok=True)
+        named = {"skill_name": skills[0]} if plugin == "office" else {}
+        file.write_text(json.dumps({**named, "evals": [{"prompt": "Do it.", "expectations": ["It is done."]}]}))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/evals.json").write_text('{"evals": [{"prompt": "No.", "expectations": ["No."]}]}')
+
+    for top in (tmp_path, tmp_path / "plugins"):
+        cases, notes = find_cases([top])
+        assert ([case.skill for case in cases], notes) == (["pdf", "csv"], ())
+
+
 def test_a_question_with_its_ground_truth_skill_and_script_is_read(read: Read) -> None:
     entry = {
         "id": "fills",

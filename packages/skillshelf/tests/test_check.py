@@ -12,6 +12,7 @@ import pytest
 from repository import SKILLS
 from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
 from skillshelf.lint._fields import RESERVED_NAMES
+from skillshelf.skills import Diagnostic
 
 CASES = SKILLS / "checking"
 Note = tuple[str, str, str, int]
@@ -121,6 +122,76 @@ def test_a_misspelt_field_is_recognized(tmp_path: Path) -> None:
     (note,) = check_skill(tmp_path / "x")
     assert (note.severity, note.code) == ("warning", "unexpected-fields")
     assert "`license`" in note.fix
+
+
+def check_fields(fields: str, folder: str = "x") -> dict[str, Diagnostic]:
+    return {note.code: note for note in check_text(f"---\n{fields}---\n\nDo it.\n", folder)}
+
+
+@pytest.mark.parametrize(
+    ("field", "meant"),
+    [
+        ("licence", "license"),
+        ("allowedTools", "allowed-tools"),
+        ("reference", "references"),
+        ("user-invokable", "user-invocable"),
+        ("capabilities", ""),
+        ("tool", ""),
+        ("compatible_with", ""),
+        ("last-updated", ""),
+        ("names", ""),
+    ],
+)
+def test_a_field_is_suggested_if_it_is_read_and_spelled_alike(field: str, meant: str) -> None:
+    """A field that the skill has already is not meant, either."""
+    note = check_fields(f"name: x\ndescription: It.\n{field}: y\n")["unexpected-fields"]
+    assert note.fix.endswith("ove them under `metadata:`")
+    assert note.fix.startswith(f"did you mean `{meant}`?" if meant else "move")
+
+
+def test_a_folder_is_not_to_be_renamed_after_an_invalid_name() -> None:
+    assert "rename the folder" in check_fields("name: y\ndescription: It.\n")["name-mismatch"].fix
+    note = check_fields("name: My Skill\ndescription: It.\n")["name-mismatch"]
+    assert note.fix == "give both a valid name, such as 'my-skill'"
+
+
+def test_nested_metadata_that_a_host_reads_may_stay() -> None:
+    """OpenClaw reads a mapping there. What nobody reads is to be written as text, and is reported first."""
+    nested = "name: x\ndescription: It.\nmetadata:\n  openclaw:\n    emoji: x\n"
+    note = check_fields(nested)["mcp-withheld"]
+    assert (note.severity, note.fix) == ("info", "leave it if OpenClaw is to read it")
+    note = check_fields(f"{nested}  tags: [a]\n")["mcp-withheld"]
+    assert (note.severity, note.fix) == ("warning", "write it as one text")
+
+
+def test_all_codes_count_the_same_characters() -> None:
+    """The line break that ends a block is not the author's, and is counted apart."""
+    notes = check_fields("name: x\ndescription: |\n  " + "d" * 1100 + "\n")
+    assert "(1100)" in notes["description-too-long"].message
+    assert "1,100 characters plus 1 of white space" in notes["mcp-withheld"].message
+    notes = check_fields("name: x\ndescription: It.\ncompatibility: |\n  " + "c" * 600 + "\n")
+    assert "(600)" in notes["compatibility-too-long"].message
+    assert "600 characters plus 1 of white space" in notes["mcp-withheld"].message
+
+
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ("name: claude-helper\ndescription: It.\n", "'claude'"),
+        ("name: my-anthropic\ndescription: It.\n", "'anthropic'"),
+        ("name: x\ndescription: Use it in <system> prompts.\n", "'<system>'"),
+        ("name: x\ndescription: If a < b and b > c, or at a <3.\n", ""),
+    ],
+)
+def test_what_the_skills_api_refuses_is_reported_for_it(fields: str, word: str) -> None:
+    """The open format allows it, so it is no fault for anybody else."""
+    note = check_fields(fields).get("skills-api-refused")
+    if not word:
+        assert note is None
+        return
+    assert note is not None
+    assert note.severity == "info"
+    assert word in note.message
 
 
 def test_every_diagnostic_says_where_and_what_to_do() -> None:
@@ -321,7 +392,10 @@ def test_hostile_yaml_is_one_fault(tmp_path: Path) -> None:
 
 WITHHELD = {
     "a long description": ("description: " + "d" * 1025, "1,025 characters"),
-    "one that is long with its line break": ("description: |\n  " + "d" * 1024, "1,025 characters"),
+    "one that is long with its line break": (
+        "description: |\n  " + "d" * 1024,
+        "1,024 characters plus 1 of white space",
+    ),
     "a number": ("description: Does it.\nmetadata:\n  version: 1.5", "'version'"),
     "a mapping": ("description: Does it.\nmetadata:\n  author:\n    name: Ada", "'author'"),
     "a list": ("description: Does it.\nmetadata: [a]", "not a mapping"),

@@ -31,6 +31,7 @@ _FORMATS = {
     ".json": _Format(_json.read_json, _json.holds_cases),
 }
 _READING_ORDER = list(_FORMATS)
+_EVALS_FILE = "evals.json"
 
 _FoundIn = Literal["named", "evals", "beside", "stray"]
 """How a file was found: named by the user, in the `evals/` of a skill or suite, beside the skills of a suite, or in an
@@ -51,9 +52,10 @@ def find_cases(
 ) -> tuple[tuple[Case, ...], tuple[Diagnostic, ...]]:
     """Return the cases of files and folders, and the faults in the files.
 
-    A folder has its own case files, and those in every `evals/` below it. Files that are not in the `evals/` of
-    a skill are about the skill in `skill_folder`, if it is given. Python files are run, and code skills are imported: a
-    program that passes a folder trusts it. Raises EvalError for a path that does not exist.
+    A folder has its own case files, those in every `evals/` below it, and the `evals.json` of each plugin below it, a
+    folder with `skills/`. Files that are not in the `evals/` of a skill are about the skill in `skill_folder`, if it is
+    given. Python files are run, and code skills are imported: a program that passes a folder trusts it. Raises
+    EvalError for a path that does not exist.
     """
     return _find(paths, None, skill_folder)
 
@@ -157,8 +159,11 @@ def _find_files_below(top: str) -> Iterator[_CaseFile]:
         yield from _list_files(top, "beside")
 
     for folder, below in walk_folders(top):
+        is_plugin = "skills" in below and not is_skill(folder)
+        if is_plugin and folder != top and os.path.isfile(os.path.join(folder, _EVALS_FILE)):
+            yield _CaseFile(os.path.join(folder, _EVALS_FILE), "beside")
         if EVALS_FOLDER in below:
-            has_owner = folder == top or is_skill(folder)
+            has_owner = folder == top or is_skill(folder) or is_plugin
             yield from _list_files(os.path.join(folder, EVALS_FOLDER), "evals" if has_owner else "stray")
             below.remove(EVALS_FOLDER)  # anything deeper is a fixture
 
@@ -203,7 +208,7 @@ def _read(file: _CaseFile, listing: CaseListing | None, skill_folder: str) -> Fi
 def _is_meant(file: _CaseFile, file_format: _Format) -> bool:
     """True if a file is meant to hold cases. Outside `evals/` a file may be anything, even broken."""
     in_evals = file.found_in == "evals"
-    if in_evals and os.path.basename(file.path) == "evals.json":
+    if in_evals and os.path.basename(file.path) == _EVALS_FILE:
         return True
     try:
         return file_format.holds_cases(file.path, anywhere=not in_evals)

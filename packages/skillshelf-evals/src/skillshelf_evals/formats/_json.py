@@ -76,10 +76,16 @@ class NearbySkills:
 
     @cached_property
     def of_repository(self) -> list[str]:
-        """The skills below the folder whose `evals/` holds the file, if the file belongs to none of them."""
-        if self._home.folder or os.path.basename(self._home.base) != EVALS_FOLDER:
+        """The skills below the folder whose `evals/` holds the file, or in the `skills/` of a plugin beside the file.
+
+        There are none if the file belongs to a skill.
+        """
+        if self._home.folder:
             return []
-        return find_skills_below(os.path.dirname(self._home.base))
+        base = self._home.base
+        if os.path.basename(base) == EVALS_FOLDER:
+            return find_skills_below(os.path.dirname(base))
+        return find_skills_below(os.path.join(base, "skills"))
 
 
 class JsonFile:

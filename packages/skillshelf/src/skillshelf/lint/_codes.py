@@ -21,6 +21,7 @@ FORMAT = {
     "name-reserved": "the name is a command of skillshelf or a device name of Windows",
     "name-too-long": "the name has more than 64 characters",
     "name-uppercase": "the name has capital letters",
+    "skills-api-refused": "the Skills API of Claude refuses the name or the description, which the open format allows",
     "template-text": "a sentence of the template of `skillshelf new` is still in a file of the skill",
     "unexpected-fields": "the frontmatter has top-level fields that neither the open format nor any host knows",
 }

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.lint._limits import MAX_COMPATIBILITY, MAX_LISTED_FIELDS, MAX_NAME, MAX_QUOTED
 from skillshelf.skillmd import FORMAT_KEYS, SkillText
 from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, Severity
-from skillshelf.text import closest_names, show_controls, skeleton, truncate
+from skillshelf.text import show_controls, skeleton, truncate
 
 
 def find_field_line(skill: SkillText, field: str) -> int:
@@ -104,7 +104,8 @@ def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
     if not isinstance(written, str) or not written.strip():
         return  # the reader reports it
     line = find_field_line(skill, "name")
-    yield from check_name(written, line)
+    faults = check_name(written, line)
+    yield from faults
 
     name = unicodedata.normalize("NFKC", written.strip())
     folder_name = unicodedata.normalize("NFKC", folder)
@@ -113,7 +114,10 @@ def check_written_name(skill: SkillText, folder: str) -> Iterator[Diagnostic]:
             f"the folder's name {truncate(folder_name, MAX_QUOTED)!r} must match "
             f"skill name {truncate(name, MAX_QUOTED)!r}"
         )
-        yield Diagnostic("error", "name-mismatch", message, line=line, fix="rename the folder, or change `name:`")
+        fix = "rename the folder, or change `name:`"
+        if any(fault.severity == "error" for fault in faults):
+            fix = f"give both a valid name, such as {suggest_name(name)!r}"
+        yield Diagnostic("error", "name-mismatch", message, line=line, fix=fix)
 
 
 # Fields that skillshelf reads in addition to those of the format.
@@ -131,6 +135,11 @@ KNOWN_FIELDS = frozenset(
     "agent author category context dependencies disallowed-tools effort examples homepage hooks inputs keywords "
     "language model paths shell source status tags tools triggers type version when_to_use".split()
 )
+
+# Keys of `metadata` below which a host reads a mapping. The format has text only, but text would break that host.
+_READ_BY_HOSTS = {"openclaw": "OpenClaw", "clawdbot": "OpenClaw", "clawdis": "OpenClaw", "hermes": "Hermes"}
+_SPELLING = 0.85
+"""How similar a field must be to be taken for a misspelled one: `licence` is 0.86, `capabilities` 0.72."""
 
 # Commas inside parentheses belong to a tool: `Bash(sed -n 1,5p:*)`.
 _PARENTHESES = re.compile(r"\([^)]*\)?")
@@ -160,7 +169,7 @@ def check_field_names(skill: SkillText, strict: bool) -> Iterator[Diagnostic]:
     if unexpected:
         message = f"Unexpected fields in frontmatter: {_quote_fields(unexpected)}"
         line = find_field_line(skill, unexpected[0])
-        fix = _suggest_fields(unexpected)
+        fix = _suggest_fields(unexpected, [key for key in (*FORMAT_KEYS, *EXTENSIONS) if key not in skill.values])
         yield Diagnostic(unexpected_severity, "unexpected-fields", message, line=line, fix=fix)
     if known:
         message = f"other hosts or tools use these fields, but the format does not know them: {_quote_fields(known)}"
@@ -176,10 +185,12 @@ def check_field_names(skill: SkillText, strict: bool) -> Iterator[Diagnostic]:
         yield Diagnostic(known_severity, "field-extension", message, line=line, fix=fix)
 
 
-def _suggest_fields(unexpected: Sequence[str]) -> str:
-    """Return a fix that suggests a field of the format if one may be misspelled."""
+def _suggest_fields(unexpected: Sequence[str], missing: Sequence[str]) -> str:
+    """Return a fix that suggests a field that is read and missing, if one may be misspelled."""
+    from difflib import get_close_matches  # takes 5 ms, which only a mistake pays
+
     for field in unexpected[:MAX_LISTED_FIELDS]:
-        closest = closest_names(field, FORMAT_KEYS)
+        closest = get_close_matches(skeleton(field[:MAX_QUOTED]), missing, 1, _SPELLING)
         if closest:
             return f"did you mean `{closest[0]}`? Otherwise move them under `metadata:`"
     return "move them under `metadata:`"
@@ -213,11 +224,14 @@ def _check_metadata_values(skill: SkillText) -> Iterator[Diagnostic]:
     if not isinstance(metadata, dict):
         return
     keys = [str(key) for key, value in metadata.items() if not isinstance(value, str)]
+    keys.sort(key=lambda key: key in _READ_BY_HOSTS)
     if keys:
         message = f"these values of 'metadata' are not text: {_quote_fields(keys)}"
         line = find_nested_line(skill, "metadata", keys[0])
         key = show_controls(truncate(keys[0], MAX_QUOTED))
         fix = f'put them in quotes, as in `{key}: "…"`; write lists and mappings as text'
+        if keys[0] in _READ_BY_HOSTS:
+            fix = f"leave it if {_READ_BY_HOSTS[keys[0]]} is to read it; the format has text only"
         yield Diagnostic("error", "metadata-not-text", message, line=line, fix=fix)
 
 
@@ -247,6 +261,7 @@ class EntryFault:
     """The field of the frontmatter that is at fault."""
     problem: str
     fix: str
+    severity: Severity = "warning"
 
 
 def find_entry_faults(frontmatter: Mapping[str, Any]) -> list[EntryFault]:
@@ -279,7 +294,7 @@ def _find_description_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None
     if not isinstance(description, str) or not description:
         return EntryFault("description", "there is no description", "say in a sentence when to use the skill")
     if len(description) > MAX_DESCRIPTION:
-        problem = f"the description has {len(description):,} characters, and {MAX_DESCRIPTION:,} are allowed"
+        problem = f"the description has {_count_characters(description)}, and {MAX_DESCRIPTION:,} are allowed"
         return EntryFault("description", problem, "shorten it; the instructions have room for the rest")
     return None
 
@@ -293,9 +308,18 @@ def _find_compatibility_fault(frontmatter: Mapping[str, Any]) -> EntryFault | No
     if not isinstance(compatibility, str):
         return EntryFault("compatibility", "`compatibility` is not text", "write it as text, or leave it out")
     if len(compatibility) > MAX_COMPATIBILITY:
-        problem = f"`compatibility` has {len(compatibility):,} characters, and {MAX_COMPATIBILITY} are allowed"
+        problem = f"`compatibility` has {_count_characters(compatibility)}, and {MAX_COMPATIBILITY} are allowed"
         return EntryFault("compatibility", problem, "name only what the skill needs")
     return None
+
+
+def _count_characters(text: str) -> str:
+    """Count as every other code does, without the line break that ends a block scalar, which strict hosts count."""
+    stripped = len(text.strip())
+    count = f"{stripped:,} characters"
+    if stripped < len(text):
+        count += f" plus {len(text) - stripped} of white space"
+    return count
 
 
 def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
@@ -306,14 +330,17 @@ def _find_metadata_fault(frontmatter: Mapping[str, Any]) -> EntryFault | None:
         return EntryFault(
             "metadata", "`metadata` is not a mapping", "write `key: value` lines below it, or leave it out"
         )
-    for key, value in metadata.items():
+    for key, value in sorted(metadata.items(), key=lambda item: item[0] in _READ_BY_HOSTS):
         if isinstance(value, str):
             continue
         shown_key = truncate(str(key), MAX_QUOTED)
+        problem = f"`metadata` has a value that is not text, {shown_key!r}"
+        if key in _READ_BY_HOSTS:
+            return EntryFault("metadata", problem, f"leave it if {_READ_BY_HOSTS[key]} is to read it", "info")
         fix = f'put it in quotes: `{shown_key}: "…"`'
         if isinstance(value, dict | list):
             fix = "write it as one text"
-        return EntryFault("metadata", f"`metadata` has a value that is not text, {shown_key!r}", fix)
+        return EntryFault("metadata", problem, fix)
     return None
 
 
@@ -334,4 +361,25 @@ def check_entry(skill: SkillText, reported_fields: Collection[str]) -> Iterator[
             continue
         message = f"strict MCP hosts refuse the skill, and skills/list leaves it out: {fault.problem}"
         line = find_field_line(skill, fault.field)
-        yield Diagnostic("warning", "mcp-withheld", message, line=line, fix=fault.fix)
+        yield Diagnostic(fault.severity, "mcp-withheld", message, line=line, fix=fault.fix)
+
+
+_RESERVED_WORDS = ("anthropic", "claude")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+
+
+def check_upload(skill: SkillText) -> Iterator[Diagnostic]:
+    """Report what the Skills API of Claude refuses in an upload, and the format allows."""
+    words = [word for word in _RESERVED_WORDS if word in skill.name.lower()]
+    if words:
+        message = f"the Skills API of Claude refuses the skill: its name has the reserved word {words[0]!r}"
+        line = find_field_line(skill, "name")
+        fix = "choose another name if you upload the skill there"
+        yield Diagnostic("info", "skills-api-refused", message, line=line, fix=fix)
+    tag = _TAG.search(skill.description)
+    if tag:
+        quoted = repr(truncate(tag[0], MAX_QUOTED))
+        message = f"the Skills API of Claude refuses the skill: its description has the tag {quoted}"
+        line = find_field_line(skill, "description")
+        fix = "write it without angle brackets if you upload the skill there"
+        yield Diagnostic("info", "skills-api-refused", message, line=line, fix=fix)

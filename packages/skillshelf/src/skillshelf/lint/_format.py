@@ -10,6 +10,7 @@ from skillshelf.lint._fields import (
     check_compatibility_length,
     check_entry,
     check_field_names,
+    check_upload,
     check_values,
     check_written_name,
     find_instructions_line,
@@ -71,6 +72,7 @@ def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list
         reported_fields = [_FIELD_OF[note.code] for note in value_faults]
         diagnostics += value_faults
     diagnostics += check_entry(skill, reported_fields)
+    diagnostics += check_upload(skill)
     diagnostics += check_instructions(skill)
     diagnostics += check_template_text(skill.text.encode("utf-8", "surrogatepass"))
     return diagnostics

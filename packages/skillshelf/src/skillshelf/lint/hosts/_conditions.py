@@ -79,7 +79,9 @@ CONDITIONS: dict[str, Condition] = {
     "line-separators": Condition("the frontmatter has the line separator U+0085, U+2028 or U+2029", "remove it"),
     "metadata-date": Condition("`metadata` has a date", _ADD_QUOTES),
     "metadata-key": Condition("YAML reads a key of `metadata` as a number or as yes or no", "put it in quotes"),
-    "metadata-nested": Condition("`metadata` has lists or mappings", _WRITE_AS_TEXT),
+    "metadata-nested": Condition(
+        "`metadata` has lists or mappings", f"{_WRITE_AS_TEXT}, except for what a host reads, such as `openclaw`"
+    ),
     "metadata-not-mapping": Condition("`metadata` is text or a list", "write `key: value` lines below it"),
     "metadata-nothing": Condition("nothing follows `metadata:`", _LEAVE_OUT),
     "metadata-null": Condition("a key of `metadata` has no value", _LEAVE_OUT),
