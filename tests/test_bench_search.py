@@ -138,13 +138,6 @@ def test_few_authors_say_less_than_their_many_queries_seem_to() -> None:
     assert resample([good, good]).low == 1
 
 
-def test_a_threshold_is_the_highest_that_holds_back_no_more_than_allowed() -> None:
-    answers = [answer(number / 10) for number in range(10)]
-    threshold = tables.find_threshold(answers, 0.2)
-    assert tables.silent_share(answers, threshold) == pytest.approx(0.2)
-    assert tables.silent_share(answers, threshold + 0.01) > 0.2
-
-
 # --- halves ---
 
 

@@ -47,7 +47,7 @@ def rank_with(search: SkillSearch, catalog: Catalog, depth: int = DEPTH) -> Rank
     """Return the ranking of our search, without a threshold. Folded copies follow the skill that stands for them."""
 
     def rank(query: str) -> Ranking:
-        matches = search.search(catalog, query, depth, min_score=0)
+        matches = search.search(catalog, query, depth)
         found: list[str] = []
         for match in matches:
             found.append(match.descriptor.location)

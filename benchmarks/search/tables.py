@@ -27,7 +27,7 @@ WITHOUT_EXTRA = "ours without the extra"
 WITH_EXTRA = "ours with the extra"
 EARLIER = "the other checkout without the extra"
 EDGES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-_MOST_SILENT = 0.05
+_CONFIDENT = 0.5
 
 
 @dataclass
@@ -185,14 +185,14 @@ def show_choices(methods: Sequence[Measured]) -> Table:
 
 
 def show_silence(methods: Sequence[Measured]) -> Table:
-    """Return how often a search stays silent: it should if the right skill is missing, and should not otherwise."""
+    """Return how often all matches are weak: they should be if the right skill is missing, and not otherwise."""
     headings = [
         "",
         "skills",
-        "answers though the skill is missing",
-        "silent though it is there",
+        "not weak though the skill is missing",
+        "weak though it is there",
         "of them it would have been first",
-        f"silent if missing, at {_MOST_SILENT:.0%} silent if there",
+        "score of 0.5 or more though it is missing",
         "score is higher with the skill (AUC)",
     ]
     rows: list[list[str]] = []
@@ -200,7 +200,7 @@ def show_silence(methods: Sequence[Measured]) -> Table:
         if method.findings is None:
             continue
         threshold = method.findings.threshold
-        title = f"{method.title}, threshold {threshold:g}"
+        title = f"{method.title}, weak below {threshold:g}"
         together = Presence()
         for size, presence in sorted(method.findings.by_size.items()):
             together.present += presence.present
@@ -213,12 +213,11 @@ def show_silence(methods: Sequence[Measured]) -> Table:
 
 def _silence(presence: Presence, threshold: float) -> list[str]:
     silenced = [answer for answer in presence.present if answer.score < threshold]
-    strict = find_threshold(presence.present, _MOST_SILENT)
     return [
         _percent(1 - silent_share(presence.absent, threshold)),
         _percent(silent_share(presence.present, threshold)),
         str(sum(answer.is_hit for answer in silenced)),
-        f"{_percent(silent_share(presence.absent, strict))} (threshold {strict:.2f})",
+        _percent(1 - silent_share(presence.absent, _CONFIDENT)),
         f"{compare_scores(presence.present, presence.absent):.2f}",
     ]
 
@@ -245,7 +244,7 @@ def show_forks(methods: Sequence[Measured]) -> Table:
                     f"{percentile(scores, 0.5):.2f}",
                 ]
             )
-    headings = ["", "skills", "hit@1", "silent though it is there", "median score"]
+    headings = ["", "skills", "hit@1", "weak though it is there", "median score"]
     return Table("A changed copy beside the right skill", headings, rows)
 
 
@@ -256,7 +255,7 @@ def show_unanswerable(methods: Sequence[Measured]) -> Table:
             answers = method.findings.unanswerable
             silent = sum(answer.score < method.findings.threshold for answer in answers)
             rows.append([method.title, f"{silent} of {len(answers)}"])
-    return Table("Queries that no skill is for", ["", "silent"], rows)
+    return Table("Queries that no skill is for", ["", "weak matches only"], rows)
 
 
 def show_reliability(method: Measured) -> Table:
@@ -281,12 +280,6 @@ def show_reliability(method: Measured) -> Table:
 def silent_share(answers: Sequence[Answer], threshold: float) -> float:
     """Return the share of answers that a threshold holds back."""
     return mean(answer.score < threshold for answer in answers)
-
-
-def find_threshold(answers: Sequence[Answer], share: float) -> float:
-    """Return the highest threshold that holds back at most this share of the answers."""
-    ordered = sorted(answer.score for answer in answers)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 # --- speed ---
@@ -384,12 +377,7 @@ def _verdict(is_met: bool) -> str:
 def _near_misses(method: Measured) -> str:
     if not method.near_misses:
         return "–"
-    first = Quality(method.near_misses).hit_rate
-    if method.findings is None:
-        return f"{first:.1f} %"
-    threshold = method.findings.threshold
-    wrong = mean(answer.is_hit and answer.score >= threshold for answer in method.near_misses)
-    return f"{_percent(wrong)} ({first:.1f} % without the threshold)"
+    return f"{Quality(method.near_misses).hit_rate:.1f} %"
 
 
 def _interval_over_authors(queries: Sequence[Query], answers: Sequence[Answer]) -> str:

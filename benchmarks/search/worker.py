@@ -36,7 +36,7 @@ from benchmarks.search.presence import (  # noqa: E402
     rank_with,
 )
 from benchmarks.search.speed import Speed, measure_first_search, measure_speed  # noqa: E402
-from skillshelf.search import MIN_SCORE, WEIGHTS, SkillSearch, Weights  # noqa: E402
+from skillshelf.search import WEAK_SCORE, WEIGHTS, SkillSearch, Weights  # noqa: E402
 
 
 @dataclass
@@ -88,7 +88,7 @@ def measure_findings(folder: Path, *, is_fast: bool, can_choose: bool) -> Findin
     catalog = collection.make_catalog()
     search = collection.make_search()
     findings = Findings(
-        threshold=MIN_SCORE,
+        threshold=WEAK_SCORE,
         weights=dict(WEIGHTS._asdict()),
         by_size={size: measure_presence(collection, size, collection.make_search) for size in choose_sizes(collection)},
         near_misses=ask_all(collection.near_misses, rank_with(search, catalog, 1)),

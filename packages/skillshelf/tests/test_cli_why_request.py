@@ -171,7 +171,7 @@ def test_a_skill_without_a_word_of_the_request_does_not_match(run: Run, write_ow
     """It is in the listing all the same, so the model may choose it."""
     write_own("deploy", "Ship it.")
     write_own("tax", "Compute a tax.")
-    assert codes(run, "deploy", "tax")[0] in ("no-match", "below-threshold")
+    assert codes(run, "deploy", "tax")[0] in ("no-match", "weak")
     code, out, _ = run("why", "deploy", "--for", "tax")
     assert code == 0
     assert out.startswith("deploy is in the listing, but a search for 'tax' doesn't find it.\n")

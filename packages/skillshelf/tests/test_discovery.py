@@ -65,7 +65,7 @@ def test_listing_and_search_name_the_references(find: SkillDiscoverySkill) -> No
         "skills": [{"name": "deploy", "description": "Ship the site to production.", "references": []}, card],
         "total": 2,
     }
-    [found] = find.search_skills("fill")["skills"]
+    found = find.search_skills("fill")["skills"][0]
     assert found == {**card, "score": found["score"], "matched": "fill in description"}
     assert find.search_skills("production")["skills"][0]["name"] == "deploy"
 
@@ -111,10 +111,10 @@ def test_a_search_names_copies_instead_of_listing_them() -> None:
 
 
 def test_a_search_says_when_nothing_fits(find: SkillDiscoverySkill) -> None:
-    """The model gets a way on instead of the least bad skills."""
-    answer = find.search_skills("nothing of the kind")
-    assert answer["skills"] == []
-    assert "No skill fits" in answer["note"]
+    """Weak matches are marked, and the model gets a way on."""
+    answer = find.search_skills("quantum physics")
+    assert all(found["weak"] for found in answer["skills"])
+    assert "perhaps no skill fits" in answer["note"] or "go on without" in answer["note"]
 
 
 def test_a_shadowed_skill_is_found_under_a_name_that_leads_to_it() -> None:

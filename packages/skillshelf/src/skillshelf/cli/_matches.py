@@ -69,6 +69,7 @@ def match_as_json(match: Match, query: str) -> dict[str, Any]:
     """Return a match and the reasons for its score, for another program."""
     return {
         "score": match.score,
+        "is_weak": match.is_weak,
         "next_score": match.next_score,
         "reasons": list(match.why),
         "words": [asdict(word) for word in match.words],

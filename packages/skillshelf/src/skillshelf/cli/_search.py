@@ -9,7 +9,7 @@ from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser, positive_number
 from skillshelf.cli._workspace import open_shelf, prepare_search
 from skillshelf.explain import explain_request
-from skillshelf.search import MIN_SCORE, Match, is_similarity_installed, show_score, spell_words
+from skillshelf.search import WEAK_SCORE, Match, is_similarity_installed, show_score, spell_words
 from skillshelf.shelf import Shelf
 from skillshelf.text import clean_line, list_names, truncate
 
@@ -37,33 +37,28 @@ def run(args: argparse.Namespace, out: Output) -> int:
     query = " ".join(args.query)
     shelf = open_shelf(args)
     prepare_search(shelf)
-    # One more than wanted, however poor: the runner-up of the last match, or the nearest if nothing fits.
-    ranked = shelf.search(query, args.limit + 1, min_score=0.0)
-    matches = [match for match in ranked[: args.limit] if match.score >= MIN_SCORE]
+    ranked = shelf.search(query, args.limit + 1)  # one more than wanted: the runner-up of the last match
+    matches = ranked[: args.limit]
 
     if args.json:
-        _print_json(query, matches, ranked, out)
-    elif matches:
+        _print_json(query, matches, out)
+    else:
         _print_matches(query, matches, ranked, out, explain=args.explain)
-        _report_unavailable(shelf, query, ranked)
-    elif not _report_unavailable(shelf, query, ranked):
-        _report_nothing(query, ranked, MIN_SCORE)
-        if args.explain and ranked:
-            _print_match(1, ranked, query, out, explain=True)
+        is_explained = _report_unavailable(shelf, query, ranked)
+        if not is_explained and (not matches or matches[0].is_weak):
+            _report_weakness(query, matches)
     if not args.json and (args.explain or out.is_terminal):
         note_words_alone(out)
-    return 0 if matches else 1
+    return 0 if matches and not matches[0].is_weak else 1
 
 
-def _print_json(query: str, matches: Sequence[Match], ranked: Sequence[Match], out: Output) -> None:
+def _print_json(query: str, matches: Sequence[Match], out: Output) -> None:
     answer = {
         "query": query,
         "matches": [match_as_json(match, query) for match in matches],
-        "threshold": MIN_SCORE,
+        "weak_below": WEAK_SCORE,
         "with_similarity": is_similarity_installed(),
     }
-    if ranked and not matches:
-        answer["nearest"] = match_as_json(ranked[0], query)
     out.print_json(answer)
 
 
@@ -90,7 +85,8 @@ def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *,
         out.print_styled(_compare_with_next(match, ranked[rank:]), "cyan", indent=3)
         print_score(match, query, out)
     else:
-        out.print_styled(f"{show_score(match.score)}  {clean_line(', '.join(match.why))}", "dim", indent=3)
+        score = f"{show_score(match.score)}{' (weak)' if match.is_weak else ''}"
+        out.print_styled(f"{score}  {clean_line(', '.join(match.why))}", "dim", indent=3)
     if match.copies:
         copies = list_names(match.copies, _MAX_COPIES)
         out.print_styled(f"copies, not listed: {clean_line(copies)}", "dim", indent=3)
@@ -118,19 +114,19 @@ def _report_unavailable(shelf: Shelf, query: str, ranked: Sequence[Match]) -> bo
     return True
 
 
-def _report_nothing(query: str, ranked: Sequence[Match], threshold: float) -> None:
+def _report_weakness(query: str, matches: Sequence[Match]) -> None:
+    """Say that no skill was found, or that even the best one is a weak match."""
     echoed = truncate(query, _MAX_ECHOED)
     if not spell_words(query):
         complain(f"There is no word to search for in {echoed!r}: say what the task is about.")
         return
-    if not ranked:
+    if not matches:
         complain(f"No skill fits {echoed!r}: none has any of its words. `skillshelf list` shows all skills.")
         return
-    nearest = ranked[0]
+    best = matches[0]
     complain(
-        f"No skill fits {echoed!r}. The nearest is {clean_line(nearest.name)} with a score of "
-        f"{show_score(nearest.score)}; a match needs {threshold:.2f}.\n"
-        f"If it should fit, use such words in its description: "
-        f"`skillshelf why {shlex.quote(nearest.name)} --for {shlex.quote(echoed)}` says more. "
+        f"Perhaps no skill fits {echoed!r}: all matches are weak (below {WEAK_SCORE:.2f}).\n"
+        f"If {clean_line(best.name)} should fit, use such words in its description: "
+        f"`skillshelf why {shlex.quote(best.name)} --for {shlex.quote(echoed)}` says more. "
         f"`skillshelf list` shows all skills."
     )

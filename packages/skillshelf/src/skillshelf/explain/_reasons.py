@@ -30,7 +30,7 @@ ReasonCode = Literal[
     "copy",
     "excluded",
     "no-match",
-    "below-threshold",
+    "weak",
     "outranked",
     "left-out",
     "name-only",

@@ -15,7 +15,7 @@ from skillshelf.explain._reasons import (
     explain_usability,
 )
 from skillshelf.listing import Level, Listing, ListingForm
-from skillshelf.search import MIN_SCORE, FoundWord, Match, show_score, spell_words
+from skillshelf.search import WEAK_SCORE, FoundWord, Match, show_score, spell_words
 from skillshelf.text import count_noun, truncate
 from skillshelf.text.tokens import DEFAULT_BUDGET
 
@@ -102,11 +102,11 @@ class RequestExplanation:
         text = f"In search, it is number {self.rank} with a score of {show_score(self.match.score)}"
         if self.runner_up is not None:
             text += f", ahead of {self.runner_up.name} with {show_score(self.runner_up.score)}"
-        return f"{text}; a match needs {self.threshold:.2f}, and the model gets the first {RESULTS}."
+        return f"{text}; a match below {self.threshold:.2f} is weak, and the model gets the first {RESULTS}."
 
     @property
     def is_found(self) -> bool:
-        """True if a search for the request gives the skill to the model."""
+        """True if a search for the request gives the skill to the model, and not as a weak match."""
         return self.match is not None and self.rank <= RESULTS and self.match.score >= self.threshold
 
     @property
@@ -172,8 +172,8 @@ def explain_request(
     is_first_of_name = catalog.find(skill.name) == candidate
     level = listing.level_of(skill.name) if is_first_of_name else None
 
-    threshold = MIN_SCORE
-    ranked = shelf.search(request, _RANKED, min_score=0.0)
+    threshold = WEAK_SCORE
+    ranked = shelf.search(request, _RANKED)
     rank = _find_rank(ranked, name)
     match = ranked[rank - 1] if rank and ranked[rank - 1].name == name else None
     if rank and match is None:
@@ -226,8 +226,8 @@ def _explain_rank(
     elif match is not None and match.score < threshold:
         found = {word.word for word in match.words}
         yield Reason(
-            "below-threshold",
-            f"its score of {show_score(match.score)} is below {threshold:.2f}, so search leaves it out",
+            "weak",
+            f"its score of {show_score(match.score)} is below {threshold:.2f}, so search marks it as weak",
             _advise([word for word in spell_words(request) if word not in found]),
         )
     elif rank > 1:

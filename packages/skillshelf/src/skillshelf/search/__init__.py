@@ -2,14 +2,14 @@
 
 from skillshelf.search._index import find_index_file
 from skillshelf.search._overlap import ContestedPhrase, Overlap, OverlapReport, Phrase, find_overlaps, list_phrases
-from skillshelf.search._ranking import MIN_SCORE, WEIGHTS, Weights, show_score
+from skillshelf.search._ranking import WEAK_SCORE, WEIGHTS, Weights, show_score
 from skillshelf.search._search import FoundWord, Match, SkillSearch
 from skillshelf.search._similarity import embed_texts, is_similarity_installed
 from skillshelf.search._texts import SearchText, TextMatch, TextSearch
 from skillshelf.search._words import spell_words, split_words
 
 __all__ = [
-    "MIN_SCORE",
+    "WEAK_SCORE",
     "WEIGHTS",
     "ContestedPhrase",
     "FoundWord",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skillshelf.search._document import cut_exclusions
-from skillshelf.search._ranking import MIN_SCORE
+from skillshelf.search._ranking import WEAK_SCORE
 from skillshelf.search._search import Match
 from skillshelf.search._words import split_words
 from skillshelf.skills import Candidate, SkillDescriptor
@@ -179,7 +179,7 @@ class _OverlapFinder:
         self._before = before
         self._catalog = shelf.catalog
         self._queries = queries
-        self._threshold = MIN_SCORE
+        self._threshold = WEAK_SCORE
         self._contested: dict[frozenset[str], list[ContestedPhrase]] = {}
         self._copies: set[frozenset[str]] = set()
         self._skills = 0
@@ -226,7 +226,7 @@ class _OverlapFinder:
         return match.name in self._only or match.name == match.descriptor.name
 
     def _search(self, text: str, limit: int) -> list[Match]:
-        return self._shelf.search(text, limit, min_score=0.0)
+        return self._shelf.search(text, limit)
 
     def _try_phrases(self, name: str, candidate: Candidate) -> None:
         self._skills += 1
@@ -239,7 +239,7 @@ class _OverlapFinder:
             rival = self._find_rival(matches, candidate.descriptor)
             is_new = self._before is not None and name in self._only and own is not None and own is matches[0]
             if self._before is not None and is_new:
-                today = self._before.search(phrase.text, _NEIGHBOURS, min_score=0.0)
+                today = self._before.search(phrase.text, _NEIGHBOURS)
                 rival = self._find_rival(today, candidate.descriptor)
             if own is not None and own.name != name and own.descriptor.name != candidate.descriptor.name:
                 self._copies.add(frozenset((name, own.name)))

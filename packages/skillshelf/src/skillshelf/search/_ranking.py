@@ -14,8 +14,8 @@ from skillshelf.search._database import FoundEntry, SkillDatabase
 from skillshelf.search._query import Query, read_query, weigh_rarity
 from skillshelf.search._words import is_unspaced
 
-MIN_SCORE = 0.08
-"""If even the best skill fits less well, nothing is found. One of twenty requests that have an answer stays without."""
+WEAK_SCORE = 0.08
+"""A match with a lower score is marked as weak. One of twenty right skills is."""
 _CANDIDATES = 60
 """Texts that are scored. With 100, the results are the same."""
 _SIMILAR = 20
@@ -27,7 +27,7 @@ _SHORT_DAMPING = 0.2
 """BM25's b: how much a word counts for less in a longer text."""
 _MAX_REPEATS = 3
 """How often a word of a description counts. One that is there ten times is there to be found, not to inform."""
-_FAR_BEHIND = 0.5
+FAR_BEHIND = 0.5
 """A skill with this share of the best one's rank score does not fit at all."""
 _ENOUGH_COVERED = 0.25
 """The share of the query that the best skill must have for words to count in full. With less, similarity decides."""
@@ -35,6 +35,8 @@ _UNRELATED = 0.3
 """The similarity of texts that have nothing to do with each other."""
 _FEW_WORDS = 8
 """A shorter query says no less about its score: few were measured."""
+_FEW_TEXTS = 20
+"""The same for a smaller collection."""
 _MAX_MARGIN = 0.5
 """A single skill has no runner-up, which does not make it right."""
 _COPY_LIKENESS = 0.9
@@ -240,42 +242,74 @@ def _fuse(texts: Sequence[Ranked], query: Query, weights: Weights) -> None:
         each.score = trust * words + weights.similarity * each.similarity
 
 
-def rate_fit(best: Ranked, rival: float, query: Query, *, has_similarity: bool) -> float:
+class _Evidence(NamedTuple):
+    """The coefficients of a logistic regression: how much each observation says that the best text is right."""
+
+    coverage: float
+    margin: float
+    meant: float
+    """The larger of its similarity and of the share of the query that its name and description cover."""
+    length: float
+    """Of the logarithm of the number of words in the query."""
+    size: float
+    """Of the logarithm of the number of texts."""
+    constant: float
+
+
+# Fitted to answers with and without their skill among 20 to 4,672 skills, and 50 to 199 tools.
+_BY_WORDS = _Evidence(3.05, 8.17, 2.46, 1.1, -0.19, -5.84)
+_BY_MEANING = _Evidence(3.99, 8.06, 1.4, 0.75, -0.14, -5.55)
+_DESCRIPTION_BY_WORDS = _Evidence(7.74, 15.15, 0.0, 1.31, -0.5, -4.06)
+_DESCRIPTION_BY_MEANING = _Evidence(1.94, 9.73, 0.0, 0.55, -0.49, -1.53)
+_UNSPACED = _Evidence(3.74, 4.02, 3.86, 0.0, -0.22, -0.83)
+
+
+def rate_fit(best: Ranked, rival: float, query: Query, *, size: int, has_similarity: bool) -> float:
     """Return the probability that the best text is right, if for half of all queries there is a right one.
 
-    `rival` is the score of the best other text. How far it is behind tells most, and means the same in small and large
-    collections; it tells more for a long query.
+    `rival` is the score of the best other text. How far it is behind tells most, and more for a long query. `size` is
+    the number of texts: among many, a wrong one comes close more often.
     """
+    if best.is_unrelated:
+        return 0.0
+
     margin = 0.0
     if best.score > 0:
         # On a shelf of two skills, one of them is far ahead for any query, even if it has nothing to do with it.
         evident = best.coverage + max(0.0, best.similarity - _UNRELATED)
-        margin = min(_MAX_MARGIN, evident, (best.score - rival) / best.score)
-    length = math.log(max(_FEW_WORDS, len(query.weights)))
-    # Two logistic regressions over answers with and without their skill, among 20 to 4,672 skills.
-    if has_similarity:
-        meant = max(best.card_coverage, best.similarity)
-        evidence = 3.4 * best.coverage + 8.6 * margin + 0.5 * meant + 0.8 * length - 5.9
-    else:
-        evidence = 1.7 * best.coverage + 9.0 * margin + 2.3 * best.card_coverage + 1.0 * length - 6.3
+        margin = max(0.0, min(_MAX_MARGIN, evident, (best.score - rival) / best.score))
+    if is_unspaced(query.text):
+        weights = _UNSPACED
+    elif best.size > best.card_size:
+        weights = _BY_MEANING if has_similarity else _BY_WORDS
+    else:  # a tool, or a skill without instructions
+        weights = _DESCRIPTION_BY_MEANING if has_similarity else _DESCRIPTION_BY_WORDS
+    evidence = (
+        weights.coverage * best.coverage
+        + weights.margin * margin
+        + weights.meant * max(best.card_coverage, best.similarity)
+        + weights.length * math.log(max(_FEW_WORDS, len(query.weights)))
+        + weights.size * math.log(max(_FEW_TEXTS, size))
+        + weights.constant
+    )
     return 1 / (1 + math.exp(-evidence))
 
 
 def rate_later_fit(best_fit: float, score: float, best_score: float) -> float:
     """Return how well a later text fits: the closer its rank score comes to the best, the better.
 
-    The threshold decides on the best text alone: if that reaches it, so does each one that isn't far behind.
+    If the best text isn't weak, neither is one with at least half of its rank score.
     """
     nearness = max(0.0, score / best_score) if best_score > 0 else 0.0
-    if best_fit < MIN_SCORE:
+    if best_fit < WEAK_SCORE:
         return best_fit * nearness
-    if nearness < _FAR_BEHIND:
-        return MIN_SCORE * nearness / _FAR_BEHIND
-    return MIN_SCORE + (best_fit - MIN_SCORE) * (nearness - _FAR_BEHIND) / (1 - _FAR_BEHIND)
+    if nearness < FAR_BEHIND:
+        return WEAK_SCORE * nearness / FAR_BEHIND
+    return WEAK_SCORE + (best_fit - WEAK_SCORE) * (nearness - FAR_BEHIND) / (1 - FAR_BEHIND)
 
 
 def show_score(score: float) -> str:
-    """Return a score with two digits. One below the threshold is not rounded up to it."""
-    if score < MIN_SCORE:
-        score = min(score, MIN_SCORE - 0.01)
+    """Return a score with two digits. A weak one is not rounded up."""
+    if score < WEAK_SCORE:
+        score = min(score, WEAK_SCORE - 0.01)
     return f"{score:.2f}"

@@ -9,7 +9,7 @@ from skillshelf.search._document import FIELDS, Field
 from skillshelf.search._index import Announce, Index, decode_place, is_searchable
 from skillshelf.search._query import weigh_rarity
 from skillshelf.search._ranking import (
-    MIN_SCORE,
+    WEAK_SCORE,
     WEIGHTS,
     Ranked,
     Ranking,
@@ -67,6 +67,11 @@ class Match:
     """Words of the query that are about what the skill says it is not for. They count against it."""
 
     @property
+    def is_weak(self) -> bool:
+        """True if the skill hardly fits, and may have nothing to do with the query."""
+        return self.score < WEAK_SCORE
+
+    @property
     def is_clear(self) -> bool:
         """True if the query has a word of the skill's name, two of its description, or four of its whole text.
 
@@ -122,14 +127,13 @@ class SkillSearch:
         with self._lock:
             self._index.use(catalog, lambda database: None, announce)
 
-    def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float | None = None) -> list[Match]:
-        """Return the skills that fit a query, best first. Skills for the user alone are left out.
+    def search(self, catalog: Catalog, query: str, limit: int = 5, *, min_score: float = 0.0) -> list[Match]:
+        """Return the skills that fit a query, best first, and those that hardly fit, which are marked as weak.
 
-        Skills below `min_score` are left out, too; without it, the measured threshold holds.
+        Skills for the user alone are left out, and those below `min_score`.
         """
-        least = MIN_SCORE if min_score is None else min_score
         with self._lock:
-            return self._index.use(catalog, lambda database: self._search(database, catalog, query, limit, least))
+            return self._index.use(catalog, lambda database: self._search(database, catalog, query, limit, min_score))
 
     def _search(
         self, database: SkillDatabase, catalog: Catalog, query: str, limit: int, min_score: float
@@ -138,7 +142,7 @@ class SkillSearch:
             return []
         ranking = rank_texts(database, query, 2 * limit, weights=self.weights)
         results = _fold_copies(_find_skills(ranking, catalog), limit + 1)
-        scores = _rate(results, ranking)
+        scores = _rate(results, ranking, database.size)
         matches: list[Match] = []
         for rank, result in enumerate(results[:limit]):
             if scores[rank] < min_score:
@@ -188,14 +192,15 @@ def _is_copy(result: _Result, other: _Result) -> bool:
     return is_same_kind and result.ranked.is_copy_of(other.ranked)
 
 
-def _rate(results: Sequence[_Result], ranking: Ranking) -> list[float]:
+def _rate(results: Sequence[_Result], ranking: Ranking, size: int) -> list[float]:
     """Return how well each skill fits."""
     if not results:
         return []
     best = results[0].ranked
     # A changed copy that comes right after the best skill doesn't make it less likely that the best one is right.
     rivals = (each.score for each in ranking.texts if each is not best and not each.is_related_to(best))
-    best_fit = rate_fit(best, next(rivals, 0.0), ranking.query, has_similarity=ranking.weights.similarity > 0)
+    has_similarity = ranking.weights.similarity > 0
+    best_fit = rate_fit(best, next(rivals, 0.0), ranking.query, size=size, has_similarity=has_similarity)
     return [best_fit, *(rate_later_fit(best_fit, each.ranked.score, best.score) for each in results[1:])]
 
 

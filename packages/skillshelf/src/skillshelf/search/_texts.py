@@ -7,7 +7,7 @@ from typing import NamedTuple
 from skillshelf.files import make_lock
 from skillshelf.search._database import NewEntry, SkillDatabase
 from skillshelf.search._document import make_text_document
-from skillshelf.search._ranking import MIN_SCORE, Ranked, rank_texts, rate_later_fit
+from skillshelf.search._ranking import FAR_BEHIND, Ranked, rank_texts
 from skillshelf.search._similarity import load_encoder
 
 
@@ -56,11 +56,8 @@ class TextSearch:
             return []
         with self._lock:
             ranked = rank_texts(self._database, query, 2 * limit + 8).texts
-        related = [
-            each
-            for each in ranked
-            if not each.is_unrelated and rate_later_fit(1.0, each.score, ranked[0].score) >= MIN_SCORE
-        ]
+        least = FAR_BEHIND * ranked[0].score if ranked else 0.0
+        related = [each for each in ranked if not each.is_unrelated and each.score >= least]
         return _fold_copies(related)[:limit]
 
 

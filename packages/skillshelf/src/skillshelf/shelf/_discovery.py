@@ -72,8 +72,11 @@ class SkillDiscoverySkill(BaseSkill):
         """
         matches = self.shelf.search(query)
         if not matches:
-            return {"skills": [], "note": "No skill fits this query. Try other words, or go on without a skill."}
-        return {"skills": [_describe_match(match) for match in matches]}
+            return {"skills": [], "note": "No skill has any of these words. Try others, or go on without a skill."}
+        skills = [_describe_match(match) for match in matches]
+        if matches[0].is_weak:
+            return {"skills": skills, "note": "These are weak matches: perhaps no skill fits."}
+        return {"skills": skills}
 
     @tool
     def load_skill_instructions(self, skill_name: str, reference: str | None = "", offset: int = 0) -> str:
@@ -155,6 +158,8 @@ def _describe_match(match: "Match") -> dict[str, Any]:
         "score": round(match.score, 2),
         "matched": truncate(", ".join(map(str, best_words)), _MAX_WORDS_LENGTH) or "similar meaning",
     }
+    if match.is_weak:
+        described["weak"] = True
     if len(references) < len(skill.references):
         described["more_references"] = len(skill.references) - len(references)
     if match.copies:

@@ -240,11 +240,11 @@ class Shelf:
             changes = self.chosen.replace_choices(choices, self._catalog)
             return self._apply(changes)
 
-    def search(self, query: str, limit: int = 5, *, min_score: float | None = None) -> "list[Match]":
-        """Return the skills that fit a query, best first, each with the reasons. The list is empty if none fits.
+    def search(self, query: str, limit: int = 5, *, min_score: float = 0.0) -> "list[Match]":
+        """Return the skills that fit a query, best first, each with the reasons.
 
-        Skills below `min_score` are left out; without it, the measured threshold holds. With the extra `search`,
-        similar meanings count beside equal words.
+        Those that hardly fit are marked: `match.is_weak`. `min_score` leaves them out. With the extra `search`, similar
+        meanings count beside equal words.
 
         The first search reads the instructions of every skill; later ones only those of skills that changed. The index
         of a larger shelf is kept in the user's cache, so that the next process need not build it.

@@ -93,7 +93,8 @@ def choose_route(
     if not usual.is_crowded:
         return Route(text, (), usual, rotation=rotation)
 
-    matches = tuple(match for match in shelf.search(text, MAX_MATCHES) if _can_be_described(shelf, match))
+    found = shelf.search(text, MAX_MATCHES)
+    matches = tuple(match for match in found if not match.is_weak and _can_be_described(shelf, match))
     kept: Route | None = None
     if keep and previous is not None:
         listing = shelf.listing(disclosure, budget, ranking=previous.ranking)
