@@ -41,6 +41,7 @@ from types import ModuleType
 from unittest import mock
 
 import prepared
+from repository import PACKAGES
 
 REPO = Path(__file__).parents[1]
 WORKSPACE = REPO / "examples" / "workspace"
@@ -160,7 +161,8 @@ class Shell:
         # New environments have everything that is installed here, pip too, but not the packages of this page.
         installed = [path for path in sys.path if path.endswith("-packages")]
         self._installed = place / "installed.pth"
-        self._installed.write_text("\n".join([str(REPO / "src"), *installed, ""]))
+        sources = [str(path.parent) for path in PACKAGES.values()]
+        self._installed.write_text("\n".join([*sources, *installed, ""]))
         variables = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PIP_CONFIG_FILE": os.devnull,

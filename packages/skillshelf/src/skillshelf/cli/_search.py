@@ -65,10 +65,14 @@ def _print_json(query: str, matches: Sequence[Match], out: Output) -> None:
 def _print_matches(
     query: str, matches: Sequence[Match], ranked: Sequence[Match], out: Output, *, explain: bool
 ) -> None:
-    for rank in range(1, len(matches) + 1):
+    shown = [match for match in matches if not match.is_weak] or matches
+    for rank in range(1, len(shown) + 1):
         if rank > 1 and (explain or out.is_terminal):
             out.print()
         _print_match(rank, ranked, query, out, explain=explain)
+    weak = [f"{clean_line(match.name)} {show_score(match.score)}" for match in matches[len(shown) :]]
+    if weak:
+        out.print_styled(f"weak: {', '.join(weak)}", "dim", indent=3)
 
 
 def _print_match(rank: int, ranked: Sequence[Match], query: str, out: Output, *, explain: bool) -> None:
