@@ -18,7 +18,7 @@ from skillshelf.errors import SettingsError
 from skillshelf_agent import AgentCore, Policy, Rule, RuleBook
 from skillshelf_agent.events import Event, Finished, Notice, Text, ToolReturned
 from skillshelf_agent.servers import ServerSettings, ToolServers, load_servers
-from skillshelf_agent.testing import ScriptedModel, call
+from skillshelf_agent.testing import ScriptedCall, ScriptedModel, call
 
 SERVER = str(Path(__file__).with_name("mcp_tools_server.py"))
 
@@ -193,7 +193,7 @@ def test_a_server_that_dies_is_reported(tmp_path: Path) -> None:
     assert core.servers.servers[0].state == "failed"
 
 
-def prints(line: bytes, times: int = 1) -> dict[str, Any]:
+def prints(line: bytes, times: int = 1) -> ScriptedCall:
     """Return a call that the server answers after it has printed this. `ID` in it is the number of the call."""
     return call("kit__print_first", line=line.hex(), times=times)
 
