@@ -44,6 +44,16 @@ class Charts(BaseSkill):
         """Put a chart where it cannot be shown."""
         return {"chart": Image(PNG)}
 
+    @tool
+    def raw(self) -> bytes:
+        """Return a chart as nobody can read it."""
+        return PNG
+
+    @tool
+    def raw_inside(self) -> dict[str, Any]:
+        """Return text as bytes, deep inside."""
+        return {"pages": [b"plain text"]}
+
 
 @pytest.fixture
 def shelf() -> Shelf:
@@ -203,6 +213,14 @@ def test_an_image_over_the_limit_is_refused_everywhere(shelf: Shelf, face: str) 
     assert reply.answer == "Done."
     assert "The tool returned 5,242,881 bytes of images and sound; at most 5,242,880" in reply.results[0].text
     assert "[image/png, 1 kB: it cannot be shown here]" in reply.results[1].text
+
+
+@pytest.mark.parametrize("face", sorted(FACES.keys() - {"mcp-stdio", "mcp-http"}))
+def test_bytes_are_the_same_error_everywhere(shelf: Shelf, face: str) -> None:
+    reply = asyncio.run(ask(face, shelf, "raw", "raw_inside"))
+    assert reply.answer == "Done."
+    for result in reply.results:
+        assert "The tool returned bytes, which a model cannot read." in result.text
 
 
 @pytest.mark.parametrize(

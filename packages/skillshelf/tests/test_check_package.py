@@ -140,7 +140,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     ),
     "a class is no valid skill": (
         lambda root: edit(root / "company_skills/shell/skill.py", '"shell"', '"Shell"'),
-        ["company_skills/shell/skill.py: invalid-skill"],
+        ["company_skills/shell/skill.py:5: invalid-skill"],
     ),
     "a skill.py holds no skill": (
         lambda root: (root / "company_skills/shell/skill.py").write_text(""),
@@ -170,7 +170,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             '    name = "shell"',
             '    @property\n    def name(self):\n        return "shell"\n',
         ),
-        ["company_skills/shell/skill.py: invalid-skill"],
+        ["company_skills/shell/skill.py:6: invalid-skill"],
     ),
     "the descriptor is an attribute": (
         lambda root: edit(
@@ -178,7 +178,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             '    name = "shell"',
             '    name = "shell"\n    descriptor = object()',
         ),
-        ["company_skills/shell/skill.py: invalid-skill"],
+        ["company_skills/shell/skill.py:6: invalid-skill"],
     ),
     "the descriptor is a method of instances": (
         lambda root: edit(
@@ -186,7 +186,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             '    name = "shell"',
             '    name = "shell"\n    def descriptor(self): ...\n',
         ),
-        ["company_skills/shell/skill.py: invalid-skill"],
+        ["company_skills/shell/skill.py:6: invalid-skill"],
     ),
     "the tools are a property": (
         lambda root: edit(
@@ -194,7 +194,7 @@ FAULTS: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             '    name = "shell"',
             '    name = "shell"\n    tools = property(list)\n',
         ),
-        ["company_skills/shell/skill.py: invalid-skill"],
+        ["company_skills/shell/skill.py:6: invalid-skill"],
     ),
     "there is no skill at all": (
         lambda root: [path.unlink() for path in root.rglob("skill.py")],
@@ -224,6 +224,70 @@ def test_all_faults_are_listed_at_once(company: Path) -> None:
         f"{RAG}/references/new.md: reference-unlisted the file is not on the skill's list, so no model can load it "
         "(add 'references/new.md' to `references`)",
     ]
+
+
+def test_a_class_of_another_library_gets_all_faults_at_once(company: Path) -> None:
+    """One run names each fault at its line, with the class's own name, whatever else is wrong with the class."""
+    (company / "company_skills/shell/skill.py").write_text(
+        """\
+from skillshelf import BaseSkill, tool
+
+
+class SafeShellSkill(BaseSkill):
+    references = ("references/gone.md",)
+
+    @property
+    def name(self):
+        return "shell"
+
+    @property
+    def instructions(self):
+        return "Call run."
+
+    def get_tools(self):
+        return [self.run]
+
+    @tool
+    def run(self, command, seconds) -> str:
+        return ""
+
+    @tool
+    def screenshot(self) -> bytes | None:
+        return None
+"""
+    )
+    path = "company_skills/shell/skill.py"
+    notes = {}
+    for note in check_code_skills("company_skills").diagnostics:
+        notes[f"{note.path}:{note.line} {note.code}"] = f"{note.message} {note.fix}"
+    assert list(notes) == [
+        f"{path}:8 invalid-skill",
+        f"{path}:4 invalid-skill",
+        f"{path}:12 invalid-skill",
+        f"{path}:19 invalid-skill",
+        f"{path}:15 tool-unmarked",
+        f"{path}:22 tool-returns-bytes",
+    ]
+    assert 'Write `name = "safe-shell"` in the class' in notes[f"{path}:8 invalid-skill"]
+    assert "parameter 'command'" in notes[f"{path}:19 invalid-skill"]
+    assert "parameter 'seconds'" in notes[f"{path}:19 invalid-skill"]
+    assert "delete it, and write @tool above" in notes[f"{path}:15 tool-unmarked"]
+
+
+def test_references_of_an_unfinished_class_are_checked(company: Path) -> None:
+    edit(company / RAG / "skill.py", 'name = "agentic-rag"', 'name = "Agentic RAG"')
+    (company / RAG / "references/new.yaml").write_text("a: 1")
+    assert [line.split()[-1] for line in problems()] == ["invalid-skill", "reference-unlisted"]
+
+
+def test_guidance_that_is_all_inline_gets_a_note(company: Path) -> None:
+    """It suggests references. A skill that has some, or a paragraph or two, gets none; no test fails of it."""
+    skill = company / "company_skills/shell/skill.py"
+    edit(skill, '    category = "raw"', '    category = "raw"\n    instructions = "Never remove a file. " * 40')
+    [note] = check_code_skills("company_skills").diagnostics
+    assert (note.severity, note.code) == ("info", "guidance-inline")
+    assert "references/" in note.fix
+    check_package("company_skills")
 
 
 NOT_TOOLS = {

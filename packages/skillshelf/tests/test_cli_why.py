@@ -112,6 +112,17 @@ def test_why_shows_a_folder_without_its_file(run: Run, write: Write, tmp_path: P
     assert "the folder has no SKILL.md" in reasons(run, "word")
 
 
+def test_why_names_a_code_skill_that_is_not_on_the_shelf(run: Run, tmp_path: Path) -> None:
+    """It has no SKILL.md to miss, and the skill of that name that comes with skillshelf is another one."""
+    (tmp_path / "src/ours/agentic_rag").mkdir(parents=True)
+    (tmp_path / "src/ours/agentic_rag/skill.py").write_text("raise SystemExit('imported')\n")
+    assert verdicts(run, "agentic-rag") == {"src/ours/agentic_rag/skill.py": "code skill"}
+    text = reasons(run, "agentic-rag")
+    assert "with --package" in text
+    assert "SKILL.md" not in text
+    assert "not-attached" not in text
+
+
 def test_why_reports_a_skill_whose_name_differs_from_its_folder(run: Run, write: Write) -> None:
     path = write("skills/pdf")
     path.write_text(path.read_text().replace("name: pdf", "name: paper"))

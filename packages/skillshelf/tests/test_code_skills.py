@@ -267,7 +267,7 @@ def test_a_policy_with_unknown_names_is_refused(policy: Any, message: str) -> No
 @pytest.mark.parametrize(
     ("attribute", "value", "right"),
     [
-        ("name", "", 'name = "agentic-rag"'),
+        ("name", "", 'name = "faulty"'),
         ("name", "Agentic RAG", 'name = "agentic-rag"'),
         ("name", "a--b", "single hyphens"),
         ("name", "-a", "single hyphens"),

@@ -248,7 +248,7 @@ def test_one_bad_module_never_hides_the_others() -> None:
             "error",
             "invalid-skill",
             "failing_skills/nameless/skill.py",
-            0,
+            4,
         ),
         "failing_skills.needs_library.skill": ("error", "import-failed", "failing_skills/needs_library/skill.py", 1),
         "failing_skills.raises.skill": ("error", "import-failed", "failing_skills/raises/skill.py", 3),

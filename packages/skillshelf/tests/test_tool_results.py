@@ -13,7 +13,7 @@ from skillshelf.skills.results import (
     data_of,
     data_url,
     has_media,
-    has_nested_media,
+    has_nested_bytes,
     parts_of,
     structure_of,
     text_of,
@@ -90,7 +90,7 @@ def test_too_much_of_them_is_refused() -> None:
     ],
 )
 def test_media_is_found_at_the_top_or_inside(result: Any, at_the_top: bool, anywhere: bool) -> None:
-    assert (has_media(result), has_nested_media(result)) == (at_the_top, anywhere)
+    assert (has_media(result), has_nested_bytes(result)) == (at_the_top, anywhere)
 
 
 def test_an_image_has_an_address_of_its_own() -> None:

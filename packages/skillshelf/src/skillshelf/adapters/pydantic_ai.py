@@ -11,7 +11,7 @@ from skillshelf.adapters._common import FrameworkTools, call_tool, make_feeds, o
 from skillshelf.errors import MissingExtraError
 from skillshelf.shelf import Turn, current_turn, use_turn
 from skillshelf.skills import Tool
-from skillshelf.skills.results import Audio, Image, Part, has_media, has_nested_media, parts_of, text_of
+from skillshelf.skills.results import Audio, Image, Part, has_media, has_nested_bytes, parts_of, text_of
 from skillshelf.text.tokens import DEFAULT_BUDGET, estimate
 
 try:
@@ -123,7 +123,7 @@ def _encode_result(result: Any) -> Any:
         tool_return_ta.dump_json(result)
     except ValueError:  # including a result that contains itself
         return text_of(result)
-    if has_nested_media(result):  # pydantic-ai would write the bytes of an image deep inside as text
+    if has_nested_bytes(result):  # pydantic-ai would write bytes as text, those of an image deep inside included
         return text_of(result)
     return result
 

@@ -86,7 +86,7 @@ def _explain_places(args: argparse.Namespace, out: Output) -> int:
     elsewhere, notes = search_elsewhere(shelf, name)
     if found:
         # A folder that merely has the name matters only to a user who misses the skill.
-        elsewhere = [occurrence for occurrence in elsewhere if occurrence.status != "no skill"]
+        elsewhere = [occurrence for occurrence in elsewhere if occurrence.status not in ("no skill", "code skill")]
     occurrences += elsewhere
 
     reasons: list[Reason] = []

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from skillshelf.shelf import Shelf
 
 _MAX_FOLDERS = 100_000
+_EXPLAIN_MODULE = (
+    "a code skill is on the shelf with the package that it is in: install that, then name it with --package, in your "
+    "settings or in an entry point"
+)
 _SKILL_FILE_LOOKALIKES = ("skill.md", "skills.md", "skill.txt", "skill.mdx")
 
 
@@ -108,11 +112,14 @@ def search_elsewhere(shelf: "Shelf", name: str) -> tuple[list[Occurrence], list[
 
 
 def _find_broken_modules(notes: tuple[Diagnostic, ...], name: str) -> Iterator[Occurrence]:
-    """Yield Python skills with the name that could not be imported. Their paths begin at the package."""
+    """Yield code skills with the name that could not be imported or have faults. Their paths begin at the package."""
+    reasons: dict[str, list[str]] = {}
     for note in notes:
         parts = note.path.removesuffix(".py").split("/")
         if not note.path.startswith("/") and skeleton(name) in map(skeleton, parts):
-            yield Occurrence(note.path, "refused", (f"{note.code}: {note.message}",))
+            reasons.setdefault(note.path, []).append(f"{note.code}: {note.message}")
+    for path, messages in reasons.items():
+        yield Occurrence(path, "refused", tuple(messages))
 
 
 @dataclass(slots=True)
@@ -122,6 +129,8 @@ class _Folder:
     skill_files: list[str] = field(default_factory=list)
     """SKILL.md and similar names."""
     links: list[str] = field(default_factory=list)
+    has_module: bool = False
+    """True if there is a skill.py, in which a code skill has its class."""
     is_readable: bool = True
 
     @property
@@ -183,6 +192,8 @@ class _DiskSearch:
             self._ignore.update(top)
             for entry in walk(top, enter, report):
                 folder = folders[os.path.dirname(entry.path)]
+                if entry.kind == "file" and entry.name == "skill.py":
+                    folder.has_module = True
                 if entry.kind == "link":
                     folder.links.append(entry.name)
                 is_lookalike = entry.kind == "file" and entry.name.lower() in _SKILL_FILE_LOOKALIKES
@@ -219,7 +230,11 @@ class _DiskSearch:
                 yield Occurrence(self._path(path), "link", reasons)
 
         if not folder.skill_file:
-            if has_name and not owner and not self._explain_exclusion(key):
+            if not has_name or owner or self._explain_exclusion(key):
+                return
+            if folder.has_module:
+                yield Occurrence(f"{self._path(key)}/skill.py", "code skill", (_EXPLAIN_MODULE,))
+            else:
                 yield Occurrence(self._path(key), "no skill", (_explain_missing_file(folder),))
             return
         location = f"{self._path(key)}/{folder.skill_file}"

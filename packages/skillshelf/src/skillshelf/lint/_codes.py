@@ -72,10 +72,12 @@ FINDING = {
 """Reported while searching for skills, and about all of them together."""
 
 CODE_SKILLS = {
+    "guidance-inline": "a code skill without references has more than two paragraphs of instructions",
     "import-failed": "a module with code skills cannot be imported",
     "invalid-entry-point": "an entry point names neither a package nor a skill class",
     "invalid-skill": "a skill class breaks a rule",
     "package-unchecked": "the folder to check holds code skills only, and those are checked by `check --package`",
+    "tool-returns-bytes": "a tool returns bytes, which a model cannot read",
     "tool-taken": "a tool has the name of another skill's tool or of the host's, so the model does not have it",
     "tool-unmarked": "a public method of a skill class is not marked as a tool",
     "tools-missing": "a skill of a package could not be constructed, so the model does not have its tools",

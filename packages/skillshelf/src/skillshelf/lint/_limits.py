@@ -6,6 +6,8 @@ MAX_NAME = 64
 MAX_COMPATIBILITY = 500
 MAX_TOKENS = 5_000
 MAX_LINES = 500
+MAX_INLINE_TOKENS = 150
+"""Two paragraphs of a code skill without references. Those that come with skillshelf have 80 to 220, and references."""
 
 # --- one skill, so that no folder takes seconds; of 2,079 public skills, one has more than its share ---
 

@@ -5,13 +5,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType, ModuleType
+from typing import get_args
 
 from skillshelf.errors import ReferenceNotFoundError, SkillError
 from skillshelf.files import NotPlainFile
 from skillshelf.lint._disk import CheckReport
 from skillshelf.lint._format import check_instructions_size, check_template_text
+from skillshelf.lint._limits import MAX_INLINE_TOKENS, MAX_TOKENS
 from skillshelf.lint._references import check_content, check_listed, check_named, check_unlisted
-from skillshelf.skills import BaseSkill, Diagnostic, SkillDescriptor, is_tool
+from skillshelf.skills import BaseSkill, Diagnostic, SkillDescriptor, is_tool, read_tool_methods
+from skillshelf.skills.schema import return_hint
 from skillshelf.sources import (
     PackageSource,
     find_references_package,
@@ -19,6 +22,7 @@ from skillshelf.sources import (
     package_of,
     split_listed_path,
 )
+from skillshelf.text.tokens import estimate
 
 _PAGE_BYTES = 512 * 1024
 
@@ -30,22 +34,27 @@ def check_code_skills(package: str | ModuleType) -> CheckReport:
     """
     source = PackageSource(package)
     problems: list[Diagnostic] = []
-    skills: list[_Skill] = []
-    for key, found in source.refresh().items():
-        if found and found.descriptor:
-            skills.append(_Skill(source, key, found.descriptor))
-        elif found:
+    valid = 0
+    for found in source.refresh().values():
+        if found:
             problems += found.diagnostics
+            valid += found.descriptor is not None
+    # A class that cannot be a skill yet is checked as far as it goes, so that its author sees all faults at once.
+    skills = [_Skill(source, key) for key, cls in source.classes.items() if _has_readable_attributes(cls)]
     problems += _check_references(skills)
-    for skill in skills:
-        problems += _check_class(skill.cls)
+    for cls in source.classes.values():
+        problems += _check_class(cls)
 
-    if not skills and not problems:
+    if not valid and not problems:
         # A check of nothing must not pass: the package was renamed, or its data was not installed.
         path = source.package.__name__.replace(".", "/")
         fix = "put each skill into a subpackage of its own, as a class in its skill.py"
         problems.append(Diagnostic("error", "no-skill", "no skill.py is in it or below", path, fix=fix))
-    return CheckReport(len(skills), list(dict.fromkeys(problems)))
+    return CheckReport(valid, list(dict.fromkeys(problems)))
+
+
+def _has_readable_attributes(cls: type[BaseSkill]) -> bool:
+    return isinstance(cls.instructions, str) and isinstance(cls.references, tuple)
 
 
 # -- the class ---------------------------------------------------------------------------------------------------------
@@ -53,9 +62,12 @@ def check_code_skills(package: str | ModuleType) -> CheckReport:
 
 def _check_class(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
     path = _source_path(cls)
-    for note in check_instructions_size(cls.instructions, line=0):
-        yield replace(note, path=path)
+    if isinstance(cls.instructions, str):
+        for note in check_instructions_size(cls.instructions, line=0):
+            yield replace(note, path=path)
+        yield from _check_inline_guidance(cls)
     yield from _check_unmarked_methods(cls)
+    yield from _check_results(cls)
     yield from check_template_text(_read_source(cls), path)
 
 
@@ -88,7 +100,37 @@ def _check_unmarked_methods(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
         if any(is_tool(vars(base).get(attribute)) for base in cls.__mro__):
             message = f"{owner.__qualname__}.{attribute}() replaces a tool without @tool, so no model can call it"
         fix = f"write @tool above it, or name it _{attribute} if only the skill's own code calls it"
+        if attribute == "get_tools":
+            fix = "delete it, and write @tool above each method that it returns"
         yield Diagnostic("warning", "tool-unmarked", message, _source_path(owner), method.__code__.co_firstlineno, fix)
+
+
+def _check_inline_guidance(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
+    """Report instructions of more than two paragraphs or so, if all guidance is in them."""
+    tokens = estimate(cls.instructions)
+    if cls.references or not MAX_INLINE_TOKENS < tokens <= MAX_TOKENS:
+        return
+    message = f"all {tokens:,} tokens of its guidance are in the instructions, which a listing repeats in every call"
+    fix = "keep a paragraph or two, move the rest into references/ and say in the instructions when to load it"
+    yield Diagnostic("info", "guidance-inline", message, _source_path(cls), fix=fix)
+
+
+def _check_results(cls: type[BaseSkill]) -> Iterator[Diagnostic]:
+    """Report tools that return bytes, which have no form that a model can read."""
+    for method in read_tool_methods(cls)[0]:
+        function = inspect.getattr_static(cls, method.attribute)
+        if _names_bytes(return_hint(function, cls)):
+            owner = next(base for base in cls.__mro__ if method.attribute in vars(base))
+            message = f"{owner.__qualname__}.{method.attribute}() returns bytes, so every call of the tool fails"
+            fix = "return text, or an Image or Audio from skillshelf"
+            line = function.__code__.co_firstlineno
+            yield Diagnostic("error", "tool-returns-bytes", message, _source_path(owner), line, fix)
+
+
+def _names_bytes(hint: object) -> bool:
+    if hint in (bytes, bytearray, memoryview):
+        return True
+    return any(_names_bytes(argument) for argument in get_args(hint))
 
 
 def _top_package(cls: type) -> str:
@@ -106,7 +148,6 @@ def _source_path(cls: type) -> str:
 class _Skill:
     source: PackageSource
     key: str
-    descriptor: SkillDescriptor
 
     @property
     def cls(self) -> type[BaseSkill]:
@@ -114,8 +155,9 @@ class _Skill:
 
     def read(self, listed: str) -> bytes:
         data = b""
+        descriptor = SkillDescriptor(self.cls.__qualname__, "", references=self.cls.references)
         while True:
-            page = self.source.reference(self.key, self.descriptor, listed, len(data), _PAGE_BYTES)
+            page = self.source.reference(self.key, descriptor, listed, len(data), _PAGE_BYTES)
             data += page.data
             if not page.data or len(data) >= page.size:
                 return data
@@ -130,7 +172,7 @@ def _check_references(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
         package = find_references_package(skill.cls)
         existing = frozenset(list_package_files(package))
 
-        references, refused = _resolve_references(package, skill.descriptor.references)
+        references, refused = _resolve_references(package, skill.cls.references)
         paths = list(references)
         listed_by_package.setdefault(package, set()).update(paths)
         yield from _add_package_path(package, refused)

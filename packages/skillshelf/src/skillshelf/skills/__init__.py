@@ -21,8 +21,10 @@ from skillshelf.skills._descriptor import (
 from skillshelf.skills._skill import (
     BaseSkill,
     describe_class,
+    find_class_faults,
 )
 from skillshelf.skills._tools import (
+    ClassFault,
     Errors,
     Permission,
     Tool,
@@ -30,6 +32,7 @@ from skillshelf.skills._tools import (
     describe_unknown_tool,
     is_tool,
     parse_arguments,
+    read_tool_methods,
     tool,
     tool_methods,
     typed_errors,
@@ -42,6 +45,7 @@ __all__ = [
     "Candidate",
     "Catalog",
     "Choice",
+    "ClassFault",
     "Delta",
     "Diagnostic",
     "Disclosure",
@@ -57,8 +61,10 @@ __all__ = [
     "describe_class",
     "describe_denial",
     "describe_unknown_tool",
+    "find_class_faults",
     "is_tool",
     "parse_arguments",
+    "read_tool_methods",
     "tool",
     "tool_methods",
     "typed_errors",

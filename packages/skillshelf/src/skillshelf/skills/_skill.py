@@ -17,18 +17,19 @@ A code skill lives in a subpackage of its own: `skill.py` beside `references/`.
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MethodType
 from typing import Any, ClassVar, Self, get_args
 
 from skillshelf.errors import InvalidSkillError, PolicyError
 from skillshelf.skills._descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
-from skillshelf.skills._tools import Permission, Tool, ToolMethod, tool, tool_methods
+from skillshelf.skills._tools import ClassFault, Permission, Tool, ToolMethod, read_tool_methods, tool, tool_methods
 from skillshelf.text import truncate
 
 __all__ = ["BaseSkill", "Permission", "Tool", "tool"]
 
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _MAX_SHOWN_VALUE = 80
 # Methods of BaseSkill that other packages for skills have as attributes, and what an author needs to know about them.
 _OWN_METHODS = {
@@ -36,10 +37,9 @@ _OWN_METHODS = {
     "tools": "the tools are the methods marked with @tool",
     "with_policy": "it returns a copy of the skill with a permission for each tool",
 }
-# The attributes that describe a skill, each with a value as an author may write it.
+# The attributes that describe a skill besides its name, each with a value as an author may write it.
 _EXAMPLES = {
-    "name": '"agentic-rag"',
-    "description": '"Answers questions from the graph. Use when …"',
+    "description": '"What it does. Use when …"',
     "instructions": '"""…"""',
     "references": '("references/a.md",)',
     "category": '"standard"',
@@ -73,14 +73,13 @@ class BaseSkill:
     @classmethod
     def descriptor(cls, source: str = "") -> SkillDescriptor:
         """Return the descriptor of the class. Raises InvalidSkillError, which says what to write where."""
-        _check_attributes(cls)
-        names = tuple(each.name for each in tool_methods(cls))
-        _check_class_policy(cls, names)
+        for fault in find_class_faults(cls):
+            raise InvalidSkillError(fault.message)
         return SkillDescriptor(
             name=cls.name,
             description=cls.description,
             category=cls.category,
-            tools=names,
+            tools=tuple(each.name for each in tool_methods(cls)),
             references=cls.references,
             source=source,
             location=f"{cls.__module__}:{cls.__qualname__}",
@@ -132,14 +131,30 @@ class BaseSkill:
 
 
 def describe_class(cls: type[BaseSkill], source: str) -> SkillDescriptor:
-    """Return the descriptor of an author's class. Raises InvalidSkillError, also for one that hides our own methods."""
+    """Return the descriptor of an author's class. Raises InvalidSkillError for its first fault."""
+    for fault in find_class_faults(cls):
+        raise InvalidSkillError(fault.message)
+    return cls.descriptor(source)
+
+
+def find_class_faults(cls: type[BaseSkill]) -> Iterator[ClassFault]:
+    """Yield everything that keeps a class from being a skill."""
     for method, reason in _OWN_METHODS.items():
         member = getattr(cls, method)
         is_class_method = isinstance(member, MethodType)
         if not callable(member) or (method == "descriptor" and not is_class_method):
-            attribute = f"{cls.__module__}.{cls.__qualname__}.{method}"
-            raise InvalidSkillError(f"{attribute} hides a method of BaseSkill. Remove or rename it: {reason}.")
-    return cls.descriptor(source)
+            message = f"{_path_to(cls, method)} hides a method of BaseSkill. Remove or rename it: {reason}."
+            yield ClassFault(method, message)
+
+    yield from _find_attribute_faults(cls)
+    methods, tool_faults = read_tool_methods(cls)
+    yield from tool_faults
+    if not tool_faults:  # the policy may name a tool that has a fault
+        yield from _find_class_policy_faults(cls, [each.name for each in methods])
+
+
+def _path_to(cls: type[BaseSkill], attribute: str) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}.{attribute}"
 
 
 def _label(skill: BaseSkill) -> str:
@@ -156,16 +171,17 @@ def _find_policy_problem(owner: str, policy: Mapping[str, Permission], names: Se
     return ""
 
 
-def _check_class_policy(cls: type[BaseSkill], names: Sequence[str]) -> None:
-    """Raise InvalidSkillError if the policy that an author wrote into the class is not one."""
-    if cls.policy is None:
+def _find_class_policy_faults(cls: type[BaseSkill], names: Sequence[str]) -> Iterator[ClassFault]:
+    """Yield what is wrong with the policy that an author wrote into the class."""
+    if cls.policy is None or _describe_member(cls.policy):
         return
-    attribute = f"{cls.__module__}.{cls.__qualname__}.policy"
     if not isinstance(cls.policy, Mapping):
-        raise InvalidSkillError(f"{attribute} is {cls.policy!r}. Write a permission for each tool: {{'run': 'ask'}}.")
+        message = f"{_path_to(cls, 'policy')} is {cls.policy!r}. Write a permission for each tool: {{'run': 'ask'}}."
+        yield ClassFault("policy", message)
+        return
     problem = _find_policy_problem("The skill", cls.policy, names)
     if problem:
-        raise InvalidSkillError(f"{attribute}: {problem}")
+        yield ClassFault("policy", f"{_path_to(cls, 'policy')}: {problem}")
 
 
 def _dedent(text: str) -> str:
@@ -192,28 +208,51 @@ def _describe_member(value: object) -> str:
     return ""
 
 
-def _check_attributes(cls: type[BaseSkill]) -> None:
-    def wrong(attribute: str, value: object, right: str) -> InvalidSkillError:
-        shown = truncate(repr(value), _MAX_SHOWN_VALUE)
-        return InvalidSkillError(f"{cls.__module__}.{cls.__qualname__}.{attribute} is {shown}. {right}")
-
-    for attribute, example in _EXAMPLES.items():
-        kind = _describe_member(getattr(cls, attribute))
+def _find_attribute_faults(cls: type[BaseSkill]) -> Iterator[ClassFault]:
+    for attribute, example in {"name": f'"{_suggest_name(cls)}"', **_EXAMPLES}.items():
+        value = getattr(cls, attribute)
+        kind = _describe_member(value)
+        path = _path_to(cls, attribute)
         if kind:
-            raise InvalidSkillError(
-                f"{cls.__module__}.{cls.__qualname__}.{attribute} is a {kind}. Write `{attribute} = {example}` in the "
-                f"class: skillshelf describes a skill without an instance."
+            message = (
+                f"{path} is a {kind}. Write `{attribute} = {example}` in the class: skillshelf describes a skill "
+                f"without an instance."
             )
-    if not isinstance(cls.name, str) or not _NAME.fullmatch(cls.name):
-        raise wrong("name", cls.name, 'Write 1 to 64 lowercase letters, digits, single hyphens: name = "agentic-rag".')
-    if not isinstance(cls.description, str) or not cls.description.strip():
-        raise wrong("description", cls.description, "Write what the skill does and when to use it.")
-    if len(cls.description) > MAX_DESCRIPTION:
-        raise wrong("description", cls.description, f"Write at most {MAX_DESCRIPTION} characters.")
-    if not isinstance(cls.instructions, str):
-        raise wrong("instructions", cls.instructions, "Write a string.")
-    if type(cls.references) is not tuple or not all(isinstance(each, str) for each in cls.references):
-        raise wrong("references", cls.references, 'Write a tuple of paths: references = ("references/a.md",).')
-    for attribute, words in (("category", get_args(Category)), ("disclosure", get_args(Disclosure))):
-        if getattr(cls, attribute) not in words:
-            raise wrong(attribute, getattr(cls, attribute), f"Write one of {', '.join(map(repr, words))}.")
+            yield ClassFault(attribute, message)
+            continue
+        right = _find_right_value(cls, attribute)
+        if right:
+            yield ClassFault(attribute, f"{path} is {truncate(repr(value), _MAX_SHOWN_VALUE)}. {right}")
+
+
+def _find_right_value(cls: type[BaseSkill], attribute: str) -> str:
+    """Return what to write into an attribute that has a wrong value; an empty string if its value is right."""
+    value = getattr(cls, attribute)
+    match attribute:
+        case "name":
+            if not isinstance(value, str) or not _NAME.fullmatch(value):
+                return f'Write 1 to 64 lowercase letters, digits, single hyphens: name = "{_suggest_name(cls)}".'
+        case "description":
+            if not isinstance(value, str) or not value.strip():
+                return "Write what the skill does and when to use it."
+            if len(value) > MAX_DESCRIPTION:
+                return f"Write at most {MAX_DESCRIPTION} characters."
+        case "instructions":
+            if not isinstance(value, str):
+                return "Write a string."
+        case "references":
+            if type(value) is not tuple or not all(isinstance(each, str) for each in value):
+                return 'Write a tuple of paths: references = ("references/a.md",).'
+        case "category" | "disclosure":
+            words = get_args(Category if attribute == "category" else Disclosure)
+            if value not in words:
+                return f"Write one of {', '.join(map(repr, words))}."
+    return ""
+
+
+def _suggest_name(cls: type[BaseSkill]) -> str:
+    """Return a valid name that is close to the one an author wrote, or else to the name of the class."""
+    written = cls.name if isinstance(cls.name, str) else ""
+    words = written or _WORD_BOUNDARY.sub("-", cls.__name__.removesuffix("Skill"))
+    name = "-".join(re.findall("[a-z0-9]+", words.lower()))
+    return name[:64].strip("-") or "my-skill"

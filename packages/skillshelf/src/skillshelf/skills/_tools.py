@@ -153,8 +153,23 @@ class ToolMethod(NamedTuple):
     is_async: bool
 
 
+class ClassFault(NamedTuple):
+    """What is wrong with an attribute or a method of a skill class."""
+
+    attribute: str
+    message: str
+
+
 def tool_methods(cls: type) -> tuple[ToolMethod, ...]:
-    """Return the tools of a class in the order of definition, base classes first. Raises InvalidSkillError.
+    """Return the tools of a class in the order of definition, base classes first. Raises InvalidSkillError."""
+    methods, faults = read_tool_methods(cls)
+    if faults:
+        raise InvalidSkillError(faults[0].message)
+    return methods
+
+
+def read_tool_methods(cls: type) -> tuple[tuple[ToolMethod, ...], tuple[ClassFault, ...]]:
+    """Return the tools of a class, and what is wrong with the methods that cannot be one.
 
     They are read once: every new agent needs those of find-skills.
     """
@@ -162,37 +177,42 @@ def tool_methods(cls: type) -> tuple[ToolMethod, ...]:
 
 
 @lru_cache(256)
-def _read_methods(cls: type) -> tuple[ToolMethod, ...]:
+def _read_methods(cls: type) -> tuple[tuple[ToolMethod, ...], tuple[ClassFault, ...]]:
     from skillshelf.skills.schema import parameters_of, parse_docstring  # takes 5 ms, which a shelf of files never pays
 
     methods: dict[str, ToolMethod] = {}
-    for attribute, method in _find_marked(cls):
-        name = getattr(method, _MARK)
+    faults: list[ClassFault] = []
+
+    for attribute, value in _find_marked(cls):
+        label = f"{cls.__qualname__}.{attribute}()"
+        if isinstance(value, staticmethod | classmethod):
+            message = f"{label} is a {type(value).__name__}. A tool is a plain method with `self`."
+            faults.append(ClassFault(attribute, message))
+            continue
+
+        name = getattr(value, _MARK)
         if not _TOOL_NAME.fullmatch(name):
-            raise InvalidSkillError(
-                f"{cls.__qualname__}.{attribute}() is named {name!r} as a tool. Use 1 to 64 letters, digits, _ and -."
-            )
-        if name in methods:
+            message = f"{label} is named {name!r} as a tool. Use 1 to 64 letters, digits, _ and -."
+            faults.append(ClassFault(attribute, message))
+        elif name in methods:
             other = methods[name].attribute
-            raise InvalidSkillError(
-                f"{cls.__qualname__}: {other}() and {attribute}() are both named {name!r}. Rename one."
-            )
-        docstring = parse_docstring(method.__doc__)
-        shape = parameters_of(method, cls, docstring)
-        methods[name] = ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(method))
-    return tuple(methods.values())
+            message = f"{cls.__qualname__}: {other}() and {attribute}() are both named {name!r}. Rename one."
+            faults.append(ClassFault(attribute, message))
+
+        docstring = parse_docstring(value.__doc__)
+        try:
+            shape = parameters_of(value, cls, docstring)
+        except InvalidSkillError as error:
+            faults.append(ClassFault(attribute, str(error)))
+        else:
+            methods.setdefault(name, ToolMethod(name, attribute, docstring, shape, inspect.iscoroutinefunction(value)))
+    return tuple(methods.values()), tuple(faults)
 
 
-def _find_marked(cls: type) -> Iterator[tuple[str, FunctionType]]:
+def _find_marked(cls: type) -> Iterator[tuple[str, Any]]:
     # In the order of the first definition, with the value of the last one, which is the one that counts.
     attributes = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
     for attribute, value in attributes.items():
-        is_plain = not isinstance(value, staticmethod | classmethod)
-        method = value if is_plain else value.__func__
-        if not is_tool(method):
-            continue
-        if not is_plain:
-            raise InvalidSkillError(
-                f"{cls.__qualname__}.{attribute}() is a {type(value).__name__}. A tool is a plain method with `self`."
-            )
-        yield attribute, method
+        method = value.__func__ if isinstance(value, staticmethod | classmethod) else value
+        if is_tool(method):
+            yield attribute, value

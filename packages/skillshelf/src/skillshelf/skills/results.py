@@ -54,6 +54,7 @@ class Audio(_Media):
 
 
 Part: TypeAlias = str | Image | Audio
+_BYTES = bytes | bytearray | memoryview
 
 
 def has_media(result: Any) -> bool:
@@ -63,16 +64,16 @@ def has_media(result: Any) -> bool:
     return isinstance(result, Image | Audio)
 
 
-def has_nested_media(value: Any) -> bool:
-    """True if there is an image or sound anywhere inside. The value must not hold itself."""
-    if isinstance(value, Image | Audio):
+def has_nested_bytes(value: Any) -> bool:
+    """True if there are bytes, an image or sound anywhere inside. The value must not hold itself."""
+    if isinstance(value, _BYTES | Image | Audio):
         return True
     if isinstance(value, Mapping):
-        return any(has_nested_media(item) for item in value.values())
+        return any(has_nested_bytes(item) for item in value.values())
     if isinstance(value, list | tuple | set | frozenset):
-        return any(has_nested_media(item) for item in value)
+        return any(has_nested_bytes(item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return any(has_nested_media(getattr(value, each.name)) for each in fields(value))
+        return any(has_nested_bytes(getattr(value, each.name)) for each in fields(value))
     return False
 
 
@@ -99,7 +100,7 @@ def parts_of(result: Any) -> list[Part]:
 
 
 def text_of(result: Any) -> str:
-    """Return a result as text. Raises TypeError or ValueError if it has no JSON form."""
+    """Return a result as text. Raises ToolResultError for bytes, TypeError or ValueError if it has no JSON form."""
     import json  # only if needed: `import skillshelf` is to be quick
 
     if isinstance(result, str):
@@ -110,6 +111,8 @@ def text_of(result: Any) -> str:
         return "\n\n".join(text_of(item) for item in result)
     try:
         text = json.dumps(result, ensure_ascii=False, default=_plain, allow_nan=False)
+    except ToolResultError:
+        raise
     except ValueError:  # NaN, for example, which becomes null
         plain = json.loads(json.dumps(result, default=_plain), parse_constant=lambda name: None)
         text = json.dumps(plain, ensure_ascii=False)
@@ -137,6 +140,11 @@ def base64_of(media: Image | Audio) -> str:
 
 def _plain(value: Any) -> Any:
     """Return the JSON form of a value that `json` does not know."""
+    if isinstance(value, _BYTES):
+        raise ToolResultError(
+            "The tool returned bytes, which a model cannot read. Go on without it; its author can return text, an "
+            "Image or Audio."
+        )
     if isinstance(value, set | frozenset):
         return list(value)
     if isinstance(value, Enum):
@@ -170,7 +178,8 @@ def structure_of(method: Callable[..., Any]) -> Structure | None:
     """Return the structure that a method's return annotation promises, or None if that is not a JSON object."""
     from skillshelf.skills.schema import return_hint, shape_of_result
 
-    hint = return_hint(method)
+    function: Any = getattr(method, "__func__", method)
+    hint = return_hint(function, type(getattr(method, "__self__", None)))
     if hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate"):
         return _model_structure(hint)
     shape = shape_of_result(hint)

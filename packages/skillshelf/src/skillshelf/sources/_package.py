@@ -20,7 +20,16 @@ from skillshelf.errors import (
     SourceError,
 )
 from skillshelf.files import NotPlainFile, Page, system
-from skillshelf.skills import BaseSkill, Diagnostic, Found, SkillDescriptor, Tool, describe_class
+from skillshelf.skills import (
+    BaseSkill,
+    ClassFault,
+    Diagnostic,
+    Found,
+    SkillDescriptor,
+    Tool,
+    describe_class,
+    find_class_faults,
+)
 from skillshelf.sources._resources import find_references_package, package_files, read_resource, split_listed_path
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ class ClassSource:
     def __init__(self, name: str) -> None:
         self.name = name
         self.classes: dict[str, type[BaseSkill]] = {}
+        """All classes that were found, those with faults included."""
         self._is_searched = False
         self._tools: dict[str, tuple[Tool, ...] | Diagnostic] = {}
 
@@ -62,13 +72,11 @@ class ClassSource:
     def _describe(self, key: str, finding: type[BaseSkill] | Diagnostic) -> Found:
         if isinstance(finding, Diagnostic):
             return Found(None, (finding,))
-        try:
-            descriptor = describe_class(finding, self._name_source(finding))
-        except InvalidSkillError as error:
-            note = Diagnostic("error", "invalid-skill", str(error), _module_path(finding.__module__))
-            return Found(None, (note,))
         self.classes[key] = finding
-        return Found(descriptor)
+        notes = tuple(_report_fault(finding, fault) for fault in find_class_faults(finding))
+        if notes:
+            return Found(None, notes)
+        return Found(finding.descriptor(self._name_source(finding)))
 
     def _name_source(self, cls: type[BaseSkill]) -> str:
         return self.name
@@ -367,6 +375,41 @@ def _find_skills_in(module: ModuleType) -> Findings:
 
 def _is_skill(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, BaseSkill) and not inspect.isabstract(value)
+
+
+def _report_fault(cls: type[BaseSkill], fault: ClassFault) -> Diagnostic:
+    """Return a diagnostic at the line where the class, or a base class of its author, writes the attribute."""
+    owner = next(base for base in cls.__mro__ if fault.attribute in vars(base))
+    if owner is BaseSkill:  # the author has not written it
+        owner = cls
+    line = _find_line(owner, fault.attribute)
+    return Diagnostic("error", "invalid-skill", fault.message, _module_path(owner.__module__), line)
+
+
+def _find_line(cls: type, attribute: str) -> int:
+    """Return the line of an attribute, or that of the class if it does not write it; 0 without the source."""
+    import ast  # only a fault needs it
+
+    try:
+        node: ast.AST = ast.parse(inspect.getsource(sys.modules[cls.__module__]))
+    except (KeyError, OSError, SyntaxError):
+        return 0
+    for name in cls.__qualname__.replace("<locals>.", "").split("."):
+        scopes = (child for child in ast.walk(node) if isinstance(child, ast.ClassDef | ast.FunctionDef))
+        node = next((scope for scope in scopes if scope.name == name), node)
+    if not isinstance(node, ast.ClassDef):
+        return 0
+
+    for statement in node.body:
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        names = [getattr(statement, "name", ""), *(getattr(target, "id", "") for target in targets)]
+        if attribute in names:
+            return statement.lineno
+    return node.lineno
 
 
 def _module_path(module: str) -> str:

@@ -8,9 +8,9 @@ from skillshelf.skills import Diagnostic
 
 def check_package(package: str | ModuleType) -> None:
     """Check the skills of a package and their references. Raises an AssertionError that lists every problem."""
-    report = check_code_skills(package)
-    if report.diagnostics:
-        raise AssertionError("\n".join(map(_as_line, report.diagnostics)))
+    problems = [note for note in check_code_skills(package).diagnostics if note.severity != "info"]
+    if problems:
+        raise AssertionError("\n".join(map(_as_line, problems)))
 
 
 def _as_line(problem: Diagnostic) -> str:

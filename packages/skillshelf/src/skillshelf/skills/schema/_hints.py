@@ -79,18 +79,22 @@ def parameters_of(method: FunctionType, owner: type, docstring: Docstring) -> Sh
     hints = _resolve_method_hints(method, owner, names, location)
     fields: dict[str, Shape] = {}
     required: list[str] = []
+    faults: list[str] = []
     for parameter in parameters[1:]:
         inner = HintLocation(f"{location.text}, parameter {parameter.name!r}")
-        fields[parameter.name] = _shape_of_parameter(parameter, hints, docstring, inner)
+        try:
+            fields[parameter.name] = _shape_of_parameter(parameter, hints, docstring, inner)
+        except InvalidSkillError as error:
+            faults.append(str(error))
         if parameter.default is parameter.empty:
             required.append(parameter.name)
+    if faults:
+        raise InvalidSkillError(". ".join(faults))
     return shapes.record(fields, required, dict)
 
 
-def return_hint(method: Callable[..., Any]) -> Any:
-    """Return the return annotation of a bound method as an object, or None if it has none that can be resolved."""
-    function: Any = getattr(method, "__func__", method)
-    owner = type(getattr(method, "__self__", None))
+def return_hint(function: FunctionType, owner: type) -> Any:
+    """Return the return annotation of a method as an object, or None if it has none that can be resolved."""
     try:
         hints = _resolve_method_hints(function, owner, ["return"], HintLocation(function.__name__))
     except InvalidSkillError:  # it is often a name that only a type checker imports
