@@ -66,7 +66,7 @@ def test_a_raw_tool_runs_only_after_a_yes(face: str, tmp_path: Path) -> None:
 def test_a_host_that_starts_the_server_is_asked_too(tmp_path: Path) -> None:
     """`skillshelf serve --with` attaches the skill; over pipes, a host gets a question for each statement."""
     shop = write_shop(tmp_path)
-    words = ["-m", "skillshelf", "serve", "-C", str(tmp_path), "--with", f"database={shop}"]
+    words = ["-m", "skillshelf", "serve", "-C", str(tmp_path), "--with", f"database=write:{shop}"]
     query = {"sql": "SELECT name FROM customers WHERE id = 2"}
     questions: list[str] = []
 

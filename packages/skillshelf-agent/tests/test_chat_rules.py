@@ -34,6 +34,23 @@ def test_a_key_makes_the_rule_that_the_question_shows(tmp_path: Path) -> None:
     assert chat("-p", "go", "--model", model, "--json", cwd=tmp_path).stdout.count('"ok": true') == 2
 
 
+@pytest.mark.parametrize(
+    ("call", "rule"),
+    [
+        (tool("run_command", command="echo one"), '/approve allow run_command "echo one"'),
+        (tool("write_file", path="notes/a.md", content="A"), '/approve allow write_file "notes/**"'),
+    ],
+)
+def test_a_call_that_nobody_can_be_asked_about_names_its_rule(tmp_path: Path, call: object, rule: str) -> None:
+    """Typing it as it stands allows the next one."""
+    (tmp_path / "notes").mkdir()
+    model = script(tmp_path, call, "Done.")
+    refused = chat("-p", "go", "--model", model, cwd=tmp_path).stderr
+    assert f"`{rule}`" in " ".join(refused.split())
+    assert chat("-p", rule, "--model", model, cwd=tmp_path).returncode == 0
+    assert '"ok": true' in chat("-p", "go", "--model", model, "--json", cwd=tmp_path).stdout
+
+
 def test_rules_are_typed_listed_and_removed(tmp_path: Path) -> None:
     """A rule that could do harm is refused or comes with a warning."""
     model = script(tmp_path, "Hello.")

@@ -239,6 +239,16 @@ def test_the_agent_has_the_tools_of_an_attached_skill(tmp_path: Path) -> None:
     assert "There is no such place." in done.stdout
 
 
+@pytest.mark.parametrize("policy", ["ask", "read-only"])
+def test_a_file_that_is_opened_read_only_is_asked_without_approval(tmp_path: Path, policy: str) -> None:
+    """In a pipe, too, where nobody can be asked."""
+    shop = write_shop(tmp_path)
+    model = script(tmp_path, tool("run_query", sql="SELECT count(*) FROM orders"), "Three.")
+    options = ["--with", f"database={shop}", "--policy", policy, "--model", model, "--json"]
+    done = chat("-p", "How many orders?", *options, cwd=tmp_path)
+    assert [line for line in done.stdout.splitlines() if '"tool_result"' in line and '"ok": true' in line]
+
+
 LIST_ATTACHED = """
 import sys
 from skillshelf import Shelf

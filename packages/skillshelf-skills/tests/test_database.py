@@ -383,19 +383,18 @@ def test_no_process_shows_the_password(locked: str, monkeypatch: pytest.MonkeyPa
 # -- attaching --------------------------------------------------------------------------------------------------------
 
 
-def test_every_statement_asks_when_attached_by_name(tmp_path: Path) -> None:
-    """The schema does not; writes are blocked unless the user wrote `write:`."""
+def test_statements_ask_unless_a_file_is_opened_read_only(tmp_path: Path) -> None:
+    """Writes are blocked unless the user wrote `write:`."""
     path = write_shop(tmp_path)
-    permissions = {tool.name: tool.permission for tool in attach_skill(f"database={path}").tools()}
-    assert permissions == {
-        "list_tables": "safe",
-        "describe_table": "safe",
-        "run_query": "ask",
-        "explain_query": "ask",
-        "run_statement": "blocked",
-    }
-    writable = {tool.name: tool.permission for tool in attach_skill(f"database=write:{path}").tools()}
-    assert writable["run_statement"] == "ask"
+
+    def permissions(setting: str) -> dict[str, str]:
+        return {tool.name: tool.permission for tool in attach_skill(f"database={setting}").tools()}
+
+    reading = {**ALL, "run_statement": "blocked"}
+    assert permissions(str(path)) == reading
+    asking = {**ALL, "run_query": "ask", "explain_query": "ask"}
+    assert permissions(f"write:{path}") == {**asking, "run_statement": "ask"}
+    assert permissions("postgresql://me@localhost/shop") == {**asking, "run_statement": "blocked"}
     with pytest.raises(PolicyError):
         DatabaseSkill(str(path)).tools()
 

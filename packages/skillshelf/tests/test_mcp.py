@@ -515,6 +515,7 @@ def test_a_tool_that_asks_is_refused_if_the_client_cannot_ask(mode: str) -> None
     result = talk(shelf, use, mode=mode)
     assert result.is_error
     assert "cannot ask" in text(result)
+    assert "skill.with_policy({'tidy': 'safe'})" in text(result)
     assert skill.done == []
 
 

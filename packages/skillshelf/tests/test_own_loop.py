@@ -168,6 +168,7 @@ def test_a_tool_that_asks_is_refused_without_a_way_to_ask(shelf: Shelf, orders: 
     """The model is informed that the program does not ask the user."""
     text = dispatch(shelf, "cancel", {"number": "A-17"})
     assert "runs only after the user has approved the call, and this program does not ask" in text
+    assert "skill.with_policy({'cancel': 'safe'})" in text
     assert orders.cancelled == []
 
 

@@ -420,11 +420,7 @@ class Gate(AbstractCapability[Exchange]):
         """Return the question as the user answered it if the call may go ahead, or else the refusal."""
         tool = question.tool
         if self.approve is None:
-            return ToolDenied(
-                f"{tool} needs the user's approval, and there is no way to ask for it here. Do without it, or say what "
-                "you would have done. (The user can allow it beforehand: --policy auto-edit for files, yolo for "
-                "everything.)"
-            )
+            return self._refuse_unasked(self._offer_rule(question))
         if tool in (SHELL, RUN_SCRIPT):
             sandbox = await to_thread.run_sync(self._find_sandbox)
             if question.script is not None and not question.script.network:
@@ -442,6 +438,18 @@ class Gate(AbstractCapability[Exchange]):
         if answer == "rule" and question.offered_rule is not None:
             exchange.report(await to_thread.run_sync(self._keep_rule, question.offered_rule))
         return replace(question, reviewed=answer == "reviewed")
+
+    def _refuse_unasked(self, question: Approval) -> ToolDenied:
+        """Refuse a call because there is nobody to ask, and name what would allow it."""
+        ways = ["--policy yolo for everything"]
+        if question.tool in WRITING and not question.changes_instructions:
+            ways.insert(0, "--policy auto-edit for files")
+        if question.offered_rule is not None:
+            ways.insert(0, f"`/approve {question.offered_rule}`")
+        return ToolDenied(
+            f"{question.tool} needs the user's approval, and nobody can be asked here. The user can allow it "
+            f"beforehand: {', '.join(ways)}. Do without it, or say what you would have done."
+        )
 
     def _offer_rule(self, question: Approval) -> Approval:
         """Add the rule that would answer such questions, unless no rule can."""

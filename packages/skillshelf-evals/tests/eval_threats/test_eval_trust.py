@@ -146,6 +146,7 @@ def test_a_fresh_clone_runs_nothing_and_explains_how_to_approve(clone: Clone, ar
     assert (completed.returncode, clone.executed_canaries) == (2, set()), completed.stdout + completed.stderr
     explanation = completed.stdout if "--json" in arguments else completed.stderr
     assert "nothing was run" in explanation
+    assert "skillshelf trust --mine" in explanation
     assert "`skillshelf trust`, or pass --trust-workspace" in explanation
 
 

@@ -71,7 +71,10 @@ def check_approval(folders: Sequence[str], args: argparse.Namespace) -> None:
         option = ""
         if root not in find_workspace().folders:
             option = f" -C {shlex.quote(shown_path(root))}"
-        hints.append(f"Review them with `skillshelf trust{option}`, or pass --trust-workspace to run them as they are.")
+        hints.append(
+            f"Review them with `skillshelf trust{option}`, or pass --trust-workspace to run them as they are. If the "
+            f"repository is your own, `skillshelf trust --mine{option}` ends these questions."
+        )
     facts = {"pending": [_pending_as_json(content) for content in pending]}
     raise CommandError("\n".join(lines) + "\n", "\n".join(hints), code="not-approved", facts=facts)
 

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Self
 
 from skillshelf.errors import SettingsError
-from skillshelf.skills import BaseSkill, tool
+from skillshelf.skills import BaseSkill, Permission, tool
 from skillshelf_skills._addresses import POSTGRES_PASSWORD, refuse_password
 from skillshelf_skills._values import clean_values
 from skillshelf_skills.database._results import DescribedTable, Parameter, Rows, TableInfo
@@ -49,26 +49,31 @@ class DatabaseSkill(BaseSkill):
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
-        """Return the skill for `FILE` or `postgresql://…`, after `write:` if it may write. Every statement asks."""
+        """Return the skill for `FILE` or `postgresql://…`, after `write:` if it may write.
+
+        Statements ask for approval, except on a file that is opened read-only: nothing else is within their reach.
+        """
         writable = setting.startswith(_WRITE)
         target = setting.removeprefix(_WRITE)
         if not target:
             raise SettingsError("Name a database: --with database=app.db, or database=postgresql://user@host/name")
         skill = cls(target, writable=writable)
+        is_server = target.startswith(_SERVER_PREFIXES)
         # A mistake in it shows now, not in the middle of a conversation.
-        if target.startswith(_SERVER_PREFIXES):
+        if is_server:
             refuse_password(target, POSTGRES_PASSWORD)
             skill._open()
         else:
             _check_file(target)
             if not _is_sqlite(target):
                 raise SettingsError(f"{os.path.basename(target)!r} is not an SQLite database. Give the path of one.")
+        query: Permission = "ask" if writable or is_server else "safe"
         return skill.with_policy(
             {
                 "list_tables": "safe",
                 "describe_table": "safe",
-                "run_query": "ask",
-                "explain_query": "ask",
+                "run_query": query,
+                "explain_query": query,
                 "run_statement": "ask" if writable else "blocked",
             }
         )

@@ -15,7 +15,14 @@ from typing import Any, Literal
 
 from skillshelf.errors import PolicyError, SkillError
 from skillshelf.shelf import Shelf, all_tools, current_turn_of, use_turn
-from skillshelf.skills import Tool, describe_denial, describe_unknown_tool, parse_arguments, typed_errors
+from skillshelf.skills import (
+    Tool,
+    describe_denial,
+    describe_unasked,
+    describe_unknown_tool,
+    parse_arguments,
+    typed_errors,
+)
 from skillshelf.skills.results import text_of
 
 Form = Literal["chat", "responses"]
@@ -104,10 +111,7 @@ def _ask(tool: Tool, arguments: Mapping[str, Any], approve: ApproveAsync | None)
     if tool.permission != "ask":
         return None
     if approve is None:
-        raise PolicyError(
-            f"Tool {tool.name!r} runs only after the user has approved the call, and this program does not ask them. "
-            "Do without it."
-        )
+        raise PolicyError(describe_unasked(tool.name, "this program does not ask them"))
     return approve(tool, arguments)
 
 

@@ -27,7 +27,7 @@ from skillshelf.mcp._limits import (
 from skillshelf.mcp._prompts import SkillKeys
 from skillshelf.mcp._refresher import PendingSkills, RequestContext, ShelfRefresher, add_pending_notice
 from skillshelf.shelf import LOAD_TOOL, Shelf, Turn, own_tool_names
-from skillshelf.skills import Activation, Tool, describe_denial, describe_unknown_tool
+from skillshelf.skills import Activation, Tool, describe_denial, describe_unasked, describe_unknown_tool
 from skillshelf.skills.results import Image, Part, Structure, base64_of, parts_of, structure_of, text_of
 from skillshelf.skills.schema import Mismatch
 
@@ -106,10 +106,7 @@ class ToolApprovals:
         """
         capabilities = ctx.session.client_capabilities
         if capabilities is None or capabilities.elicitation is None:
-            raise PolicyError(
-                f"Tool {tool.name!r} runs only after the user has approved the call, and this client cannot ask them "
-                "(it has no elicitation). Do without it."
-            )
+            raise PolicyError(describe_unasked(tool.name, "this client cannot ask them (it has no elicitation)"))
 
         # ASCII only: the model chose these characters, and it must not draw on the user's terminal.
         arguments = json.dumps(params.arguments or {})
@@ -123,7 +120,7 @@ class ToolApprovals:
         try:
             answer = await ctx.session.elicit_form(_format_question(tool, arguments), _EMPTY_FORM, ctx.request_id)
         except MCPError as error:
-            raise PolicyError(f"Tool {tool.name!r} did not run: the user could not be asked ({error}).") from None
+            raise PolicyError(describe_unasked(tool.name, f"they could not be asked ({error})")) from None
         _check_accepted(tool, answer.action)
 
     def _answer_or_question(

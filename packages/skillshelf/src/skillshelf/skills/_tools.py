@@ -94,6 +94,14 @@ def describe_denial(tool: str, reason: str = "") -> str:
     return f"The user denied this call to {tool!r}. Don't retry; ask how to proceed."
 
 
+def describe_unasked(tool: str, reason: str) -> str:
+    """Say that a call needs approval and nobody can be asked, to the model: one sentence outside of the agent."""
+    return (
+        f"Tool {tool!r} runs only after the user has approved the call, and {reason}. Do without it; only the host can "
+        f"allow it, with skill.with_policy({{{tool!r}: 'safe'}})."
+    )
+
+
 def describe_unknown_tool(name: str, names: Iterable[str]) -> str:
     """Return the answer for a model that called a tool which does not exist."""
     return f"There is no tool {name[:200]!r}. The tools: {', '.join(names)}."
