@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calling import call
+from chats import OnTerminal, script, tool
 from gated_site import ALL, CLIENT_ID, PASSWORD, SESSION, TOKEN, USER, FixedVault, GatedSite, no_pause
 from sites import Site, send
 from skillshelf.errors import AddressRefusedError, FetchFailedError, PolicyError, SettingsError, SkillError
@@ -305,6 +307,107 @@ def test_the_environment_is_the_default_vault(site: GatedSite, monkeypatch: pyte
     monkeypatch.setenv(f"{prefix}_USER", USER)
     monkeypatch.setenv(f"{prefix}_PASSWORD", PASSWORD)
     assert read(skill, site.url("/basic"))["status"] == 200
+
+
+def test_a_missing_user_name_is_reported_and_not_sent_as_an_empty_one(
+    site: GatedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the variable that is missing; the site has refused nothing. An empty variable is a user without a name."""
+    prefix = f"SKILLSHELF_ACCESS_HTTP_127_0_0_1_{site.server_port}"
+    monkeypatch.setenv(f"{prefix}_PASSWORD", PASSWORD)
+    for path in ("/basic", "/private"):
+        action = call(site.skill(), "request_access", url=site.url(path))["user_action"]
+        assert action.startswith(f"Set the environment variable {prefix}_USER, which {prefix}_PASSWORD needs")
+    monkeypatch.setenv(f"{prefix}_USER", "")
+    assert call(site.skill(), "request_access", url=site.url("/basic"))["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("api-x.example", "api.x.example"),
+        ("http.api.example", "http://api.example"),
+        ("a_b.example", "a.b.example"),
+        ("http://localhost:8080", "localhost:8080"),
+        ("[::1]:8080", "[::18]:80"),
+    ],
+)
+def test_no_two_sites_share_a_variable(one: str, other: str) -> None:
+    vault = EnvironmentVault({})
+    names = [vault.explain(CredentialRequest(Origin.parse(name), ("bearer",), "", "")) for name in (one, other)]
+    assert names[0] != names[1]
+    AuthenticationGatesSkill([one, other])
+
+
+def test_each_scheme_of_a_site_has_a_credential_of_its_own(site: GatedSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API with a token and pages behind a login form: neither credential is sent to the other, or forgotten."""
+    prefix = f"SKILLSHELF_ACCESS_HTTP_127_0_0_1_{site.server_port}"
+    site.scopes = ""
+    for name, value in (("TOKEN", TOKEN), ("USER", USER), ("PASSWORD", PASSWORD)):
+        monkeypatch.setenv(f"{prefix}_{name}", value)
+    skill = site.skill()
+    handoffs: dict[str, str] = {}
+    for path in ("/bearer", "/private", "/bearer", "/private"):
+        handoff = call(skill, "request_access", url=site.url(path))["handoff"]
+        assert handoffs.setdefault(path, handoff) == handoff
+        assert call(skill, "fetch_with_access", url=site.url(path), handoff=handoff)["status"] == 200
+    assert handoffs["/bearer"] != handoffs["/private"]
+
+
+def test_the_user_types_what_the_vault_does_not_have(site: GatedSite) -> None:
+    """The password unseen. Who types nothing is asked again when the model goes on."""
+    answers = {"User name": USER, "Password": ""}
+    asked: list[tuple[str, bool]] = []
+
+    async def ask(question: str, *, hidden: bool) -> str:
+        asked.append((question, hidden))
+        return answers[question.partition(" for ")[0]]
+
+    skill = site.skill(FixedVault(None))
+    skill.ask_user = ask
+    handoff = call(skill, "request_access", url=site.url("/basic"))
+    assert handoff["state"] == "waiting"
+    assert asked == [(f"User name for {site.url('')}", False), (f"Password for {site.url('')}", True)]
+
+    answers["Password"] = PASSWORD
+    assert call(skill, "finish_access", handoff=handoff["handoff"])["state"] == "ready"
+    page = call(skill, "fetch_with_access", url=site.url("/basic"), handoff=handoff["handoff"])
+    assert page["status"] == 200
+    assert PASSWORD not in str(page)
+
+
+def test_a_password_is_typed_in_the_terminal_and_not_shown(site: GatedSite, tmp_path: Path) -> None:
+    """Neither the screen nor the session has it."""
+    steps = [
+        tool("request_access", url=site.url("/basic")),
+        tool("fetch_with_access", url=site.url("/basic"), handoff="handoff-1"),
+        "It says welcome.",
+    ]
+    options = [
+        "--with",
+        f"authentication-gates={site.url('')}",
+        "--policy",
+        "yolo",
+        "--model",
+        script(tmp_path, *steps),
+    ]
+    terminal = OnTerminal(*options, cwd=tmp_path)
+    terminal.expect("›")
+    terminal.send("read it\r")
+    terminal.expect("User name for")
+    terminal.send(f"{USER}\r")
+    terminal.expect("Password for")
+    terminal.expect("not shown")
+    terminal.send(f"{PASSWORD}\r")
+    terminal.expect("given")
+    terminal.expect("It says welcome.")
+    terminal.expect("›")
+    terminal.send("\x04")
+    assert terminal.end() == 0
+    assert PASSWORD not in terminal.raw
+    [session] = Path.home().rglob("*.jsonl")
+    assert "200" in session.read_text()
+    assert PASSWORD not in session.read_text()
 
 
 def test_a_program_can_be_the_vault(site: GatedSite) -> None:
@@ -819,7 +922,6 @@ def test_a_setting_names_sites_and_clients(site: GatedSite) -> None:
         ("api.example=client", "does not say where to sign in"),
         ("api.example=client@login", "is not an issuer"),
         ("api.example=@https://login.example", "needs its id"),
-        ("api.example,api-example", "would share the environment variable SKILLSHELF_ACCESS_API_EXAMPLE_TOKEN"),
     ],
 )
 def test_a_wrong_setting_is_explained(setting: str, message: str) -> None:

@@ -19,7 +19,7 @@ from skillshelf.cli import (
 )
 from skillshelf.errors import MissingExtraError, SettingsError
 from skillshelf.settings import load_choices
-from skillshelf.skills import BaseSkill
+from skillshelf.skills import AsksUser, BaseSkill
 from skillshelf.sources.workspace import Workspace
 from skillshelf.text import count_noun
 from skillshelf.text.streams import keep_output_clean
@@ -180,6 +180,9 @@ def _open_agent(
             entry_points=True,
             choices=load_choices(),
         )
+    for skill in attached:
+        if user is not None and isinstance(skill, AsksUser):
+            skill.ask_user = user.ask_line
     core = AgentCore(
         model,
         skills,

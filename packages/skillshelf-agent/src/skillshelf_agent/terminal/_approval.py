@@ -81,6 +81,17 @@ class Questions:
             self.screen.show_waiting()
         return value
 
+    async def ask_line(self, question: str, *, hidden: bool) -> str:
+        """Ask in the middle of a turn for a line that only a skill gets. Return an empty one if the user gives none."""
+        async with self.lock:
+            self.screen.pause()
+            if hidden:
+                line = await self._read_unseen(clean_line(question))
+            else:
+                line = await self._keyboard.ask_line(f"{clean_line(question)} (Enter for none):")
+            self.screen.show_waiting()
+        return line
+
     async def _ask_about_call(self, approval: Approval) -> str | Refusal:
         """Show a tool call and return the answer: yes, reviewed, no, always, rule, _STOP, or a refusal and why."""
         console = self._console
@@ -157,9 +168,12 @@ class Questions:
                 return os.environ.get(request.name)
             if answer == "no":
                 return None
+        return await self._read_unseen(name) or None
+
+    async def _read_unseen(self, name: str) -> str:
         value = await self._keyboard.read_secret(f"{name} (not shown; Enter for none): ")
         self._console.print(Text("given" if value else "not given", "dim"))
-        return value or None
+        return value
 
 
 def _list_choices(approval: Approval) -> list[_Choice]:

@@ -21,6 +21,7 @@ from skillshelf_agent.terminal._keyboard import Keyboard, Line, open_history
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from skillshelf.skills import AskUser
     from skillshelf_agent import AgentCore, Approve, AskVariable
     from skillshelf_agent.terminal._terminal import Terminal
 
@@ -30,6 +31,7 @@ class User(NamedTuple):
 
     approve: "Approve"
     ask_variable: "AskVariable"
+    ask_line: "AskUser"
     send: Callable[[str], None]
     """Sends a line as if the user had typed it. May be called in any thread."""
 
@@ -59,7 +61,7 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
             loop.call_soon_threadsafe(footer.queue.put, Line(text, text))
 
         questions = Questions(Screen(console), footer)
-        user = User(questions.approve, questions.ask_variable, send)
+        user = User(questions.approve, questions.ask_variable, questions.ask_line, send)
         return Terminal(open_agent(user), settings, questions, footer)
 
     return await TerminalChat(open_terminal).run(first_message)

@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from skillshelf.errors import FetchFailedError, SkillError
+from skillshelf.skills import AskUser
 from skillshelf.text import count_noun
 from skillshelf_skills.authentication_gates._errors import HELP, SignInFailedError
 from skillshelf_skills.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
@@ -60,6 +61,8 @@ class HandOff:
     id: str
     gate: AuthenticationGate
     scope: str
+    scheme: str = ""
+    """How the credential is sent; empty as long as there is none."""
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
     sign_in: OAuthSignIn | None = None
@@ -107,12 +110,15 @@ class Broker:
         rules: NetworkRules,
         redactor: Redactor,
         sleep: Sleep = anyio.sleep,
+        ask_user: AskUser | None = None,
     ) -> None:
+        """`ask_user` asks for what the vault does not have."""
         self._sites = dict(sites)
         self._vault = vault
         self._wire = Wire(rules)
         self._redactor = redactor
         self._sleep = sleep
+        self._ask_user = ask_user
         self._handoffs: dict[str, HandOff] = {}
         self._numbers = itertools.count(1)
 
@@ -158,7 +164,7 @@ class Broker:
 
         wanted = scope or gate.scope
         for known in self._handoffs.values():
-            if known.site == gate.site and known.scope == wanted and known.is_ready:
+            if (known.site, known.scope) == (gate.site, wanted) and known.is_ready and known.scheme in gate.schemes:
                 return known
         handoff = HandOff(f"handoff-{next(self._numbers)}", gate, wanted)
         client = self._sites[gate.site]
@@ -216,23 +222,27 @@ class Broker:
                 f"{gate.site} takes {' or '.join(gate.unsupported)} only, which this skill cannot send. Load the "
                 f"reference 'error_codes.md' for what the user can do."
             )
-        request = CredentialRequest(gate.site, gate.schemes, gate.realm, handoff.scope)
+        needs_user = gate.login_form is None or bool(gate.login_form.user_field)
+        request = CredentialRequest(gate.site, gate.schemes, gate.realm, handoff.scope, needs_user)
         credential = await anyio.to_thread.run_sync(self._vault.ask, request)
+        if self._ask_user is not None and not (credential and credential.choose_scheme(gate.schemes)):
+            credential = await _ask_for_credential(self._ask_user, request) or credential
         if credential is None:
             handoff.user_action = self._vault.explain(request)
             return
 
         self._redactor.add(*credential.secrets)
         credential.check(str(gate.site))
-        if credential.token and (credential.header or {"bearer", "header"} & set(gate.schemes)):
+        scheme = credential.choose_scheme(gate.schemes)
+        if scheme in ("bearer", "header"):
             name = credential.header or "Authorization"
             handoff.headers[name] = credential.token if credential.header else f"Bearer {credential.token}"
-        elif credential.cookie and "cookie" in gate.schemes:
+        elif scheme == "cookie":
             handoff.cookies |= parse_cookie_header(credential.cookie)
             self._hide_cookies(handoff)
-        elif credential.password and "basic" in gate.schemes:
+        elif scheme == "basic":
             handoff.headers["Authorization"] = self._make_basic(credential, str(gate.site))
-        elif credential.password and "form" in gate.schemes:
+        elif scheme == "form":
             try:
                 await self._sign_in_with_form(handoff, credential)
             except SkillError:
@@ -243,6 +253,7 @@ class Broker:
                 f"The user's vault has a credential for {gate.site}, but not of a kind that the site takes: "
                 f"{', '.join(gate.schemes)}. {self._vault.explain(request)}"
             )
+        handoff.scheme = scheme
         handoff.user_action = ""
 
     def _hide_cookies(self, handoff: HandOff) -> None:
@@ -343,6 +354,7 @@ class Broker:
         if handoff.sign_in is not None:
             handoff.sign_in.tokens = tokens
         handoff.headers["Authorization"] = f"Bearer {tokens.access}"
+        handoff.scheme = "bearer"
         handoff.user_action = ""
 
     async def _refresh(self, handoff: HandOff) -> bool:
@@ -424,6 +436,20 @@ class Broker:
         """Refuse a redirect that would carry a secret elsewhere in its address."""
         if Site.of(location) != handoff.site and self._redactor.finds_secret(location):
             raise FetchFailedError(str(handoff.site), "it redirects to another site with the credential in the address")
+
+
+async def _ask_for_credential(ask: AskUser, request: CredentialRequest) -> Credential | None:
+    """Have the user type a credential, or return None if they do not. Only the site is named: the rest is its word."""
+    if {"bearer", "header"} & set(request.schemes):
+        token = await ask(f"Token for {request.site}", hidden=True)
+        if token:
+            return Credential(token=token)
+    if {"basic", "form"} & set(request.schemes):
+        user = await ask(f"User name for {request.site}", hidden=False) if request.needs_user else ""
+        if user or not request.needs_user:
+            password = await ask(f"Password for {request.site}", hidden=True)
+            return Credential(user=user, password=password) if password else None
+    return None
 
 
 def _refused_credential(site: str, reason: str) -> SkillError:

@@ -1,5 +1,6 @@
 """Where credentials come from: the user's vault, never the conversation."""
 
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,18 @@ class Credential:
     def secrets(self) -> tuple[str, ...]:
         return tuple(filter(None, (self.password, self.token, self.cookie)))
 
+    def choose_scheme(self, schemes: Sequence[str]) -> str:
+        """Return how this is sent to a site that takes these schemes; empty if the site takes it in no way."""
+        if self.token and self.header:
+            return "header"
+        if self.token and {"bearer", "header"} & set(schemes):
+            return "bearer" if "bearer" in schemes else "header"
+        if self.cookie and "cookie" in schemes:
+            return "cookie"
+        if not self.password:
+            return ""
+        return next((scheme for scheme in ("basic", "form") if scheme in schemes), "")
+
     def check(self, site: str) -> None:
         """Raise SkillError if this cannot be sent, or cannot be kept out of what the model reads."""
         for secret in self.secrets:
@@ -56,6 +69,8 @@ class CredentialRequest:
     """What it takes: `basic`, `bearer`, `form`, `cookie`, `header`."""
     realm: str
     scope: str
+    needs_user: bool = True
+    """False if a password goes without a user name: the login page has no field for one."""
 
 
 class Vault(Protocol):
@@ -80,26 +95,42 @@ class EnvironmentVault:
         prefix = name_variable(request.site, "")
         values = {name: self._environment.get(f"{prefix}{name.upper()}", "") for name in _FIELDS}
         credential = Credential(**values)
-        return credential if credential.secrets else None
+        if not credential.secrets or self._find_missing_user(request, credential):
+            return None
+        return credential
+
+    def _find_missing_user(self, request: CredentialRequest, credential: Credential) -> str:
+        """Return the variable of the user name if only that is missing. An empty one is a user without a name."""
+        variable = name_variable(request.site, "USER")
+        takes_password = credential.choose_scheme(request.schemes) in ("basic", "form")
+        return variable if takes_password and request.needs_user and variable not in self._environment else ""
 
     def explain(self, request: CredentialRequest) -> str:
+        password = name_variable(request.site, "PASSWORD")
+        missing = self._find_missing_user(request, Credential(password=self._environment.get(password, "")))
+        if missing:
+            return f"Set the environment variable {missing}, which {password} needs, then start the program again."
         wanted: list[str] = []
         if {"bearer", "header"} & set(request.schemes):
             wanted.append(name_variable(request.site, "TOKEN"))
         if {"basic", "form"} & set(request.schemes):
-            user = name_variable(request.site, "USER")
-            password = name_variable(request.site, "PASSWORD")
-            wanted.append(f"{user} and {password}")
+            wanted.append(f"{name_variable(request.site, 'USER')} and {password}")
         if "cookie" in request.schemes:
             wanted.append(name_variable(request.site, "COOKIE"))
         return f"Set the environment variable {', or '.join(wanted)}, then start the program again."
 
 
 def name_variable(site: Site, suffix: str) -> str:
-    """Return the name of an environment variable for a site. Ports count if they are not the usual ones."""
+    """Return the name of an environment variable for a site; no two sites share one.
+
+    Ports count if they are not the usual ones. A hyphen is two underscores, and a hash tells apart what is left.
+    """
     address = str(site).partition("://")[2]
     scheme = "" if site.scheme == "https" else "HTTP_"
-    return f"{_PREFIX}{scheme}{re.sub('[^A-Z0-9]', '_', address.upper())}_{suffix}"
+    name = re.sub("[^A-Z0-9]", "_", address.replace("-", "__").upper())
+    if re.search(r"^http\.|[^a-z0-9.-]", site.host):
+        name += f"_{hashlib.sha256(str(site).encode()).hexdigest()[:8].upper()}"
+    return f"{_PREFIX}{scheme}{name}_{suffix}"
 
 
 class CommandVault:

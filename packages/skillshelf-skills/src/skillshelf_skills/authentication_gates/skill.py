@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar
 
-from skillshelf.errors import SettingsError, SkillError, ToolFailedError
-from skillshelf.skills import BaseSkill, tool
+from skillshelf.errors import SkillError, ToolFailedError
+from skillshelf.skills import AskUser, BaseSkill, tool
 from skillshelf_skills.authentication_gates._redaction import Redactor
 from skillshelf_skills.authentication_gates._sites import Site
 
@@ -116,10 +116,9 @@ class AuthenticationGatesSkill(BaseSkill):
         self._rules = rules
         self._sleep = sleep
         self._redactor = Redactor()
+        self.ask_user: AskUser | None = None
         # Copies of the skill, as `with_policy` makes them, share their hand-offs.
         self._shared: dict[str, Broker] = {}
-        if vault is None and self._sites:
-            _check_variables(self._sites)
 
     @classmethod
     def from_setting(cls, setting: str) -> Self:
@@ -240,6 +239,8 @@ class AuthenticationGatesSkill(BaseSkill):
     @property
     def _broker(self) -> "Broker":
         if not self._shared:
+            import anyio  # with the broker, for the first call of a tool
+
             from skillshelf_skills.authentication_gates._broker import Broker
             from skillshelf_skills.authentication_gates._sites import find_hosts
             from skillshelf_skills.authentication_gates._vaults import EnvironmentVault
@@ -249,11 +250,8 @@ class AuthenticationGatesSkill(BaseSkill):
 
             clients = [client for client in self._sites.values() if client is not None]
             rules = self._rules or NetworkRules.allowing(find_hosts(self._sites, clients))
-            if self._sleep is None:
-                broker = Broker(self._sites, vault, rules, self._redactor)
-            else:
-                broker = Broker(self._sites, vault, rules, self._redactor, self._sleep)
-            self._shared["broker"] = broker
+            sleep = self._sleep or anyio.sleep
+            self._shared["broker"] = Broker(self._sites, vault, rules, self._redactor, sleep, self.ask_user)
         return self._shared["broker"]
 
 
@@ -269,18 +267,3 @@ def _describe_handoff(handoff: "HandOff") -> HandOffCard:
         user_action=handoff.user_action,
         expires_in_seconds=handoff.seconds_left,
     )
-
-
-def _check_variables(sites: Iterable[Site]) -> None:
-    """Raise SettingsError if two sites would have the same environment variable: one would get the other's secret."""
-    from skillshelf_skills.authentication_gates._vaults import name_variable
-
-    owners: dict[str, Site] = {}
-    for site in sites:
-        variable = name_variable(site, "TOKEN")
-        other = owners.setdefault(variable, site)
-        if other != site:
-            raise SettingsError(
-                f"{site} and {other} would share the environment variable {variable}. Attach only one of them, or "
-                f"give the skill a vault."
-            )

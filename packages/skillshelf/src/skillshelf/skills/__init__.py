@@ -19,6 +19,8 @@ from skillshelf.skills._descriptor import (
     SkillDescriptor,
 )
 from skillshelf.skills._skill import (
+    AsksUser,
+    AskUser,
     BaseSkill,
     describe_class,
     find_class_faults,
@@ -42,6 +44,8 @@ from skillshelf.skills._tools import (
 __all__ = [
     "MAX_DESCRIPTION",
     "Activation",
+    "AskUser",
+    "AsksUser",
     "BaseSkill",
     "Candidate",
     "Catalog",

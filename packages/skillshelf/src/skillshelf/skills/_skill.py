@@ -19,7 +19,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MethodType
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Protocol, Self, get_args, runtime_checkable
 
 from skillshelf.errors import InvalidSkillError, PolicyError
 from skillshelf.skills._descriptor import MAX_DESCRIPTION, Category, Disclosure, SkillDescriptor
@@ -46,6 +46,19 @@ _EXAMPLES = {
     "disclosure": '"auto"',
     "policy": '{"run": "ask"}',
 }
+
+
+class AskUser(Protocol):
+    """Asks the user for a line that no model sees. Returns an empty one if they do not give it."""
+
+    async def __call__(self, question: str, *, hidden: bool) -> str: ...
+
+
+@runtime_checkable
+class AsksUser(Protocol):
+    """A skill that may ask the user. A host with a terminal sets `ask_user`; without one it stays None."""
+
+    ask_user: AskUser | None
 
 
 class BaseSkill:
