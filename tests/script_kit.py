@@ -23,7 +23,7 @@ def write_skill(folder: Path, scripts: dict[str, str], frontmatter: str = "", bo
 
 def run_call(script: str, *args: str, skill: str = "pdf", **others: Any) -> Any:
     """Return the model's call of the tool."""
-    return call("run_skill_script", skill=skill, script=script, args=list(args), **others)
+    return call("run_skill_script", skill_name=skill, script=script, args=list(args), **others)
 
 
 def run_script(root: Path, script: str, *args: str, **others: Any) -> ToolReturned:

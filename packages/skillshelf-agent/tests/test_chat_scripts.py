@@ -14,7 +14,7 @@ def test_the_user_sees_a_script_and_types_its_variable_unseen(tmp_path: Path) ->
     """The value appears neither while it is typed nor in what the script prints."""
     text = "import os\nprint('key', os.environ['PDF_KEY'], 'used')\n"
     write_skill(tmp_path / "work/pdf", {"scripts/sign.py": text}, "metadata:\n  env: PDF_KEY\n")
-    run = tool("run_skill_script", skill="pdf", script="scripts/sign.py", args=["form.pdf"])
+    run = tool("run_skill_script", skill_name="pdf", script="scripts/sign.py", args=["form.pdf"])
     chat = OnTerminal(
         "--model", script(tmp_path, run, run, "Signed."), "--trust-workspace", cwd=tmp_path / "work", columns=90
     )
@@ -47,7 +47,7 @@ def test_a_variable_of_the_environment_is_offered(tmp_path: Path) -> None:
         {"scripts/sign.py": "import os\nprint('set' if 'PDF_KEY' in os.environ else 'unset')\n"},
         "metadata:\n  env: PDF_KEY\n",
     )
-    run = tool("run_skill_script", skill="pdf", script="sign.py")
+    run = tool("run_skill_script", skill_name="pdf", script="sign.py")
     chat = OnTerminal(
         "--model",
         script(tmp_path, run, run, "Done."),
@@ -87,7 +87,7 @@ while not os.path.exists("seen"):
     time.sleep(0.05)
 """
     write_skill(tmp_path / "work/pdf", {"scripts/sign.py": text}, "metadata:\n  env: PDF_KEY\n")
-    run = tool("run_skill_script", skill="pdf", script="scripts/sign.py")
+    run = tool("run_skill_script", skill_name="pdf", script="scripts/sign.py")
     model = script(tmp_path, run, "Signed.")
     chat = OnTerminal("--model", model, "--trust-workspace", "--policy", "yolo", cwd=tmp_path / "work")
     chat.see_idle()

@@ -62,6 +62,16 @@ def test_the_tool_is_offered_only_if_a_skill_has_a_script(tmp_path: Path) -> Non
     assert "run_skill_script" in [tool.name for tool in core.loop.window.tools]
 
 
+def test_a_script_that_lacks_a_python_module_says_how_to_get_it(tmp_path: Path) -> None:
+    """The network would not help."""
+    write_skill(tmp_path / "pdf", {"scripts/a.py": "import library_that_nobody_has.part\n"})
+    failed = run_script(tmp_path, "scripts/a.py")
+    assert not failed.ok
+    assert "-m pip install library_that_nobody_has`" in failed.text
+    assert "declare it at the top of scripts/a.py" in failed.text
+    assert "network=true" not in failed.text
+
+
 def test_a_list_of_references_names_the_only_scripts_that_run(tmp_path: Path) -> None:
     files = {"scripts/listed.py": HELLO, "scripts/other.py": HELLO}
     write_skill(tmp_path / "pdf", files, "references:\n  - scripts/listed.py\n")

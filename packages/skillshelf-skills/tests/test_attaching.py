@@ -16,7 +16,7 @@ from chats import chat, script, tool
 from repository import REPO
 from shop_database import write_shop
 from skillshelf import Shelf
-from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.errors import GuidedError, MissingExtraError, SettingsError
 from skillshelf.skills import BaseSkill
 from skillshelf.sources.attachable import AttachableSkill, SystemProgram, attach_skill
 from skillshelf.testing import check_package
@@ -247,6 +247,34 @@ def test_a_file_that_is_opened_read_only_is_asked_without_approval(tmp_path: Pat
     options = ["--with", f"database={shop}", "--policy", policy, "--model", model, "--json"]
     done = chat("-p", "How many orders?", *options, cwd=tmp_path)
     assert [line for line in done.stdout.splitlines() if '"tool_result"' in line and '"ok": true' in line]
+
+
+NARROWED = {
+    "agentic-rag={folder}": ("describe_graph", "query_graph", "Cypher", "cypher_templates.py", "Azure", "azure_search"),
+    "database={folder}/shop.db": ("run_statement",),
+}
+
+
+@pytest.mark.parametrize("setting", NARROWED)
+def test_instructions_mention_only_what_the_setting_offers(tmp_path: Path, setting: str) -> None:
+    """Neither in the text, nor in a note about tools that are not there, nor among the references."""
+    write_shop(tmp_path)
+    skill = attach_skill(setting.format(folder=tmp_path))
+    shelf = Shelf.open(tmp_path, skills=[skill])
+    seen = shelf.instructions(skill.name) + str(shelf.catalog[skill.name].references) + shelf.listing().text
+    assert "error_codes.md" in seen
+    for word in NARROWED[setting]:
+        assert word not in seen
+    assert "run_statement" in attach_skill(f"database=write:{tmp_path}/shop.db").instructions
+
+
+@pytest.mark.parametrize("cls", [DatabaseSkill, type("OrdersSkill", (DatabaseSkill,), {"name": "orders"})])
+def test_an_error_names_the_skill_of_the_reference_that_helps(tmp_path: Path, cls: type[DatabaseSkill]) -> None:
+    """Five skills have a reference of that name, and a company's skill may extend one of them."""
+    skill = cls(str(write_shop(tmp_path))).with_policy({"run_query": "safe"})
+    with pytest.raises(GuidedError) as caught:
+        call(skill, "run_query", sql="SELECT nonsense FROM orders")
+    assert f"Load the reference 'error_codes.md' of the skill {skill.name!r}" in str(caught.value)
 
 
 LIST_ATTACHED = """

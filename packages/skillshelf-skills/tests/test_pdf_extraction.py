@@ -154,12 +154,12 @@ def test_text_outside_the_page_is_left_out(skill: PdfExtractionSkill, tmp_path: 
 
 def test_tables_are_read_by_lines_or_by_gaps(skill: PdfExtractionSkill) -> None:
     """A page without lines says what to load."""
-    lined = call(skill, "read_pdf_tables", path="report.pdf", page=2)
+    lined = call(skill, "read_pdf_tables", path="report.pdf", pages="2")
     assert lined["tables"] == [{"rows": SALES}]
-    message = refuse(skill, "read_pdf_tables", path="report.pdf", page=3)
+    message = refuse(skill, "read_pdf_tables", path="report.pdf", pages="3")
     assert "No table" in message
     assert "'page_layouts.md'" in message
-    assert call(skill, "read_pdf_tables", path="report.pdf", page=3, separated_by="spaces")["tables"] == [
+    assert call(skill, "read_pdf_tables", path="report.pdf", pages="3", separated_by="spaces")["tables"] == [
         {"rows": SALES}
     ]
 
@@ -169,7 +169,7 @@ def test_a_page_is_shown_as_a_picture(skill: PdfExtractionSkill) -> None:
     from PIL import Image as pictures
 
     for side, expected in ((400, 400), (5, 200), (100_000, 1600)):
-        text, image = call(skill, "show_pdf_page", path="report.pdf", page=2, side=side)
+        text, image = call(skill, "show_pdf_page", path="report.pdf", pages="2", side=side)
         assert "Page 2 of 4" in text
         assert NOTICE in text
         assert isinstance(image, Image)
@@ -184,7 +184,7 @@ def test_a_scanned_page_is_read_by_ocr(skill: PdfExtractionSkill, tmp_path: Path
     assert "There is no text on page 1" in message
     assert "'scanned_pages.md'" in message
 
-    read = call(skill, "read_scanned_page", path="scan.pdf", page=1)
+    read = call(skill, "read_scanned_page", path="scan.pdf", pages="1")
     assert read["text"] == "Invoice 4711"
     assert read["confidence_percent"] > 60
     assert NOTICE in read["notice"]
@@ -197,7 +197,7 @@ def test_a_missing_language_names_the_command(
 ) -> None:
     """An option for the engine is no language."""
     write(tmp_path, "scan.pdf", make_scan("Invoice 4711"))
-    assert message in refuse(skill, "read_scanned_page", path="scan.pdf", page=1, language=language)
+    assert message in refuse(skill, "read_scanned_page", path="scan.pdf", pages="1", language=language)
 
 
 def test_a_missing_engine_names_the_command(
@@ -205,7 +205,7 @@ def test_a_missing_engine_names_the_command(
 ) -> None:
     """Everything else works without it."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    message = refuse(skill, "read_scanned_page", path="report.pdf", page=1)
+    message = refuse(skill, "read_scanned_page", path="report.pdf", pages="1")
     assert "apt install tesseract-ocr" in message
     assert call(skill, "describe_pdf", path="report.pdf")["pages"] == 4
 
@@ -291,7 +291,7 @@ def test_an_encrypted_file_needs_a_password_that_the_model_never_sees(
 
     skill = PdfExtractionSkill(str(tmp_path), password=find_password, limits=ReadLimits(seconds=300))
     assert call(skill, "describe_pdf", path=path)["is_encrypted"]
-    assert "No table" in refuse(skill, "read_pdf_tables", path=path, page=1)
+    assert "No table" in refuse(skill, "read_pdf_tables", path=path, pages="1")
     call(skill, "describe_pdf", path=write(tmp_path, "open.pdf", make_pdf(write_line("Hello"))))
     assert asked == [path, path]
 
@@ -329,7 +329,7 @@ def test_a_wrong_file_is_an_error_that_names_a_reference(tmp_path: Path, name: s
 @pytest.mark.parametrize("size", [(1e9, 1e9), (1e7, 0.1), (-5, -5), (0, 0)])
 def test_a_page_of_a_wild_size_is_a_small_picture(tmp_path: Path, size: tuple[float, float]) -> None:
     path = write(tmp_path, "wild.pdf", make_pdf(write_line("Hello"), size=size))
-    _, image = call(open_skill(tmp_path), "show_pdf_page", path=path, page=1, side=300)
+    _, image = call(open_skill(tmp_path), "show_pdf_page", path=path, pages="1", side=300)
     assert len(image.data) < 100_000
 
 
@@ -351,7 +351,7 @@ def test_a_page_that_unpacks_to_more_than_the_memory_ends_its_reader_alone(tmp_p
     write(tmp_path, "good.pdf", make_pdf(write_line("Hello")))
     skill = open_skill(tmp_path, memory_megabytes=256)
     assert "The process that reads the file failed" in refuse(skill, "read_pdf_text", path="bomb.pdf")
-    assert "of memory" in refuse(skill, "read_pdf_tables", path="bomb.pdf", page=1)
+    assert "of memory" in refuse(skill, "read_pdf_tables", path="bomb.pdf", pages="1")
     assert call(skill, "describe_pdf", path="good.pdf")["pages"] == 1
 
 
@@ -369,10 +369,17 @@ def test_a_page_that_takes_for_ever_is_ended(tmp_path: Path) -> None:
     """And so is its process."""
     path = write(tmp_path, "endless.pdf", make_endless())
     skill = open_skill(tmp_path, seconds=2)
-    message = refuse(skill, "read_pdf_tables", path=path, page=1)
+    message = refuse(skill, "read_pdf_tables", path=path, pages="1")
     assert "Reading was ended after 2 seconds" in message
     assert "'error_codes.md'" in message
     wait_for_readers_to_end(tmp_path / path)
+
+
+def test_a_tool_for_one_page_says_so(tmp_path: Path) -> None:
+    write(tmp_path, "report.pdf", b"%PDF-1.4")
+    for pages in ("1-2", "", "one"):
+        message = refuse(open_skill(tmp_path), "read_pdf_tables", path="report.pdf", pages=pages)
+        assert 'one page at a time, such as pages="3"' in message
 
 
 def test_a_cancelled_call_ends_its_process(tmp_path: Path) -> None:
@@ -381,7 +388,7 @@ def test_a_cancelled_call_ends_its_process(tmp_path: Path) -> None:
     (tool,) = [tool for tool in skill.tools() if tool.name == "read_pdf_tables"]
 
     async def cancel() -> None:
-        task = asyncio.ensure_future(tool.call({"path": path, "page": 1}))
+        task = asyncio.ensure_future(tool.call({"path": path, "pages": "1"}))
         while not find_readers(tmp_path / path):
             await asyncio.sleep(0.01)
         task.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +47,7 @@ from skillshelf_agent.scripts import (
 _MAX_SHOWN = 30_000
 """Characters of output that the model gets: the beginning and the end."""
 _LIMITS = ProgramLimits(seconds=120.0, output_bytes=1024 * 1024, memory_mb=8 * 1024, processes=1_000)
+_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.M)
 _MAX_VALUE = 32 * 1024
 """Characters of the value of a variable."""
 
@@ -138,14 +140,14 @@ class Scripts(ToolForSkills):
         """Folders that go with this object."""
 
     async def run_skill_script(
-        self, skill: str, script: str, args: list[str] | None = None, network: bool = False
+        self, skill_name: str, script: str, args: list[str] | None = None, network: bool = False
     ) -> str:
         """Run a script that is among a skill's references, such as scripts/convert.py.
 
         It starts in the working directory; its own files are those of the skill. It has no input and no network.
 
         Args:
-            skill: The skill's name.
+            skill_name: The skill's name.
             script: The path of the script, as the skill lists it.
             args: Its arguments, one by one. There is no shell: nothing is expanded or split.
             network: Ask the user to let it use the network. Only if it needs to.
@@ -158,7 +160,7 @@ class Scripts(ToolForSkills):
             self._skills.shelf,
             self._folders,
             self._programs,
-            skill=arguments["skill"],
+            skill=arguments["skill_name"],
             script=arguments["script"],
             arguments=arguments.get("args") or (),
             network=bool(arguments.get("network")),
@@ -174,7 +176,7 @@ class Scripts(ToolForSkills):
     def make_packages_question(self, script: SkillScript) -> Approval:
         """Return the question whether the packages that a script declares may be installed."""
         assert script.dependencies is not None
-        shown = {"skill": script.skill, "script": script.path, **describe_packages(script.dependencies)}
+        shown = {"skill_name": script.skill, "script": script.path, **describe_packages(script.dependencies)}
         return Approval(INSTALL_PACKAGES, shown)
 
     async def prepare(self, script: SkillScript) -> PreparedScript:
@@ -285,13 +287,26 @@ def _describe_result(run: PreparedScript, result: ProgramResult) -> str:
     parts = [truncate_middle(hide_values(result.stdout, run.secrets), _MAX_SHOWN).rstrip() or "[no output]"]
     if result.exit_code != 0:
         parts.append(f"[{_describe_ending(result)}]")
-        if not run.program.network:
+        missing = _MISSING_MODULE.findall(result.stdout)
+        if missing:
+            parts.append(f"[{_explain_missing_module(run.script, missing[-1])}]")
+        elif not run.program.network:
             parts.append(
                 "[The script had no network. If it failed for that reason, call it again with network=true: the user "
                 "is asked.]"
             )
     parts += [f"[{note}]" for note in (*run.notes, *result.notices)]
     return "\n".join(parts)
+
+
+def _explain_missing_module(script: SkillScript, module: str) -> str:
+    """Say how a script gets a Python module that it lacks."""
+    package = module.partition(".")[0]
+    return (
+        f"Python has no module {package!r} here. Tell the user: install it with `{script.interpreter} -m pip install "
+        f"{package}`, or declare it at the top of {script.path}, so that it is installed after a question: "
+        f"`# /// script`, `# dependencies = [{package!r}]`, `# ///`."
+    )
 
 
 def _describe_ending(result: ProgramResult) -> str:

@@ -11,6 +11,7 @@
     ├── PolicyError                  a raw skill has no policy, or the policy does not allow a tool
     ├── ToolArgumentError            a call has arguments that the tool does not take (also a TypeError)
     ├── ToolFailedError              a tool raised an error of its own
+    ├── GuidedError                  a tool failed, and a reference of its skill says what to do about it
     ├── ToolResultError              a tool's result cannot be given to a model (also a ValueError)
     ├── SourceError                  a place to look for skills cannot be used
     ├── SettingsError                a configuration file or a setting cannot be used
@@ -180,6 +181,28 @@ class ToolFailedError(SkillError):
         self.error = error
         message = f"Tool {tool!r} failed: {type(error).__name__}: {error}".rstrip(": ")
         super().__init__(replace_surrogates(message))
+
+
+class GuidedError(SkillError):
+    """A tool failed, and a reference of its skill says what to do about it. The message names both."""
+
+    def __init__(self, reason: str, *, reference: str = "error_codes.md") -> None:
+        """Without a reference, the message is the reason alone."""
+        self.reason = reason
+        """What happened, without the advice."""
+        self.reference = reference
+        self.skill = ""
+        """The skill whose tool was called, which sets it."""
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        reason = super().__str__()
+        if not self.reference:
+            return reason
+        if not reason.endswith((".", "?", "!")):
+            reason += "."
+        owner = f" of the skill {self.skill!r}" if self.skill else ""
+        return f"{reason} Load the reference {self.reference!r}{owner} for what to do about it."
 
 
 class ToolResultError(SkillError, ValueError):

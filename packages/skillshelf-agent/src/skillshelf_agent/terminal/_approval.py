@@ -18,7 +18,7 @@ from skillshelf_agent.terminal._screen import Screen
 _STOP = "stop"
 """The answer of Ctrl+C: no, and the turn ends."""
 
-_SHOWN_WITH_SCRIPT = ("skill", "script", "network")
+_SHOWN_WITH_SCRIPT = ("skill_name", "script", "network")
 _SHOWN_IN_DIFF = ("content", "old_text", "new_text", "replacements")
 # Longer content is shown in part: neither its beginning nor the question may be pushed off the screen.
 _MAX_ARGUMENT_ROWS = 20

@@ -1,7 +1,6 @@
 """What can go wrong while looking something up, in words that a model can act on."""
 
-from skillshelf.errors import SkillError
-from skillshelf_skills._guided_errors import GuidedError
+from skillshelf.errors import GuidedError, SkillError
 
 DEFAULT_REFERENCE = "error_codes.md"
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from skillshelf.skills import BaseSkill, Permission, tool
+from skillshelf_skills._narrowing import narrow
 from skillshelf_skills.agentic_rag._results import (
     DescribedGraph,
     FoundPassages,
@@ -91,8 +92,11 @@ class AgenticRagSkill(BaseSkill):
             return open_sources(settings)
 
         skill = cls(open_named)
+        if not settings.indexes:
+            narrow(skill, without=["azure_search_config.md"])
         if settings.has_graph:
             return skill
+        narrow(skill, without=[*_GRAPH_TOOLS, "cypher_templates.py"])
         return skill.with_policy({**cls.policy, **dict.fromkeys(_GRAPH_TOOLS, "blocked")})
 
     @tool

@@ -10,10 +10,10 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from skillshelf.errors import FetchFailedError, SkillError
+from skillshelf.errors import FetchFailedError, GuidedError, SkillError
 from skillshelf.skills import AskUser
 from skillshelf.text import count_noun
-from skillshelf_skills.authentication_gates._errors import HELP, SignInFailedError
+from skillshelf_skills.authentication_gates._errors import SignInFailedError
 from skillshelf_skills.authentication_gates._gates import AuthenticationGate, ProbeResult, classify, next_location
 from skillshelf_skills.authentication_gates._listener import RedirectListener
 from skillshelf_skills.authentication_gates._login_pages import find_login_form
@@ -152,9 +152,8 @@ class Broker:
         if gate is None and answer.state in ("forbidden", "missing"):
             gate = AuthenticationGate(Site.of(fetched.url), fetched.url, _UNSAID_SCHEMES)
         if gate is None:
-            raise SkillError(
-                f"{Site.of(fetched.url)} asks for no credential here (status {fetched.status}, {answer.state}). "
-                f"Load the reference 'error_codes.md' if the answer is not what you expect."
+            raise GuidedError(
+                f"{Site.of(fetched.url)} asks for no credential here (status {fetched.status}, {answer.state})."
             )
         if gate.site not in self._sites:
             raise SkillError(
@@ -218,10 +217,7 @@ class Broker:
     async def _ask_vault(self, handoff: HandOff) -> None:
         gate = handoff.gate
         if not gate.schemes:
-            raise SkillError(
-                f"{gate.site} takes {' or '.join(gate.unsupported)} only, which this skill cannot send. Load the "
-                f"reference 'error_codes.md' for what the user can do."
-            )
+            raise GuidedError(f"{gate.site} takes {' or '.join(gate.unsupported)} only, which this skill cannot send.")
         needs_user = gate.login_form is None or bool(gate.login_form.user_field)
         request = CredentialRequest(gate.site, gate.schemes, gate.realm, handoff.scope, needs_user)
         credential = await anyio.to_thread.run_sync(self._vault.ask, request)
@@ -273,13 +269,13 @@ class Broker:
         site = str(handoff.site)
         known = handoff.gate.login_form
         if known is None:
-            raise SkillError(f"{site} shows no form to sign in with. Load the reference 'login_walls.md'.")
+            raise GuidedError(f"{site} shows no form to sign in with.", reference="login_walls.md")
         page = await self._follow(known.page, handoff)
         form = find_login_form(page.text, page.url, is_refused=True)
         if form is None or not form.password_field or Site.of(form.action) != handoff.site:
-            raise SkillError(
-                f"The login page of {site} has changed, and is no longer a form that can be filled in. Load the "
-                f"reference 'login_walls.md'."
+            raise GuidedError(
+                f"The login page of {site} has changed, and is no longer a form that can be filled in.",
+                reference="login_walls.md",
             )
         fields = {**form.hidden_fields, form.password_field: credential.password}
         if form.user_field:
@@ -392,21 +388,21 @@ class Broker:
         if answer.state == "rate-limited":
             seconds = answer.retry_after
             wait = "Wait some minutes" if seconds is None else f"Wait {count_noun(seconds, 'second')}"
-            raise SkillError(f"{site} has had too many requests from here. {wait} before the next one. {HELP}")
+            raise GuidedError(f"{site} has had too many requests from here. {wait} before the next one.")
         if site != handoff.site:
             return  # another site's answer says nothing about this credential
         if answer.gate is not None and answer.gate.error == "insufficient_scope":
             wanted = f"the scope {answer.gate.scope!r}" if answer.gate.scope else "another scope"
-            raise SkillError(
+            raise GuidedError(
                 f"{site} wants {wanted} for this. Ask the user whether you may have it, then call request_access with "
-                f"that scope. {HELP}"
+                f"that scope."
             )
         if answer.state == "needs-credential":
             reason = answer.gate.error if answer.gate and answer.gate.error else f"status {fetched.status}"
             self._forget(handoff)
             raise _refused_credential(str(site), reason)
         if answer.state == "forbidden":
-            raise SkillError(f"{site} accepted the credential and refused this address (status 403). {HELP}")
+            raise GuidedError(f"{site} accepted the credential and refused this address (status 403).")
 
     async def _follow(self, url: str, handoff: HandOff, form: Mapping[str, str] | None = None) -> Fetched:
         """Get an address through its redirects. Only requests to the hand-off's own site carry the credential."""
@@ -453,6 +449,4 @@ async def _ask_for_credential(ask: AskUser, request: CredentialRequest) -> Crede
 
 
 def _refused_credential(site: str, reason: str) -> SkillError:
-    return SkillError(
-        f"{site} did not accept the credential: {reason}. It is forgotten, and the hand-off has ended. {HELP}"
-    )
+    return GuidedError(f"{site} did not accept the credential: {reason}. It is forgotten, and the hand-off has ended.")

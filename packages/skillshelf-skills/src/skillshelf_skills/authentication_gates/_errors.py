@@ -1,8 +1,6 @@
 """What can go wrong at a site that wants a credential, in words that a model can act on."""
 
-from skillshelf.errors import SkillError
-
-HELP = "Load the reference 'error_codes.md' for what to do about it."
+from skillshelf.errors import GuidedError, SkillError
 
 
 class SecretInAddressError(SkillError):
@@ -16,12 +14,10 @@ class SecretInAddressError(SkillError):
         )
 
 
-class SignInFailedError(SkillError):
+class SignInFailedError(GuidedError):
     """A sign-in ended without a credential."""
 
     def __init__(self, site: str, code: str, reason: str) -> None:
         """`code` is the error of OAuth, such as `access_denied`."""
         self.code = code
-        super().__init__(
-            f"The sign-in for {site} failed ({code}): {reason}. Load the reference 'oauth_flows.md' for what to do."
-        )
+        super().__init__(f"The sign-in for {site} failed ({code}): {reason}.", reference="oauth_flows.md")

@@ -1,17 +1,15 @@
 """What can go wrong with a database, in words that a model can act on."""
 
-from skillshelf.errors import SkillError
+from skillshelf.errors import GuidedError
 
 
-class DatabaseError(SkillError):
+class DatabaseError(GuidedError):
     """A database cannot be used, or refused a statement."""
 
-    def __init__(self, message: str, *, code: str = "") -> None:
+    def __init__(self, message: str, *, code: str = "", reference: str = "") -> None:
         """`code` is the database's own: an SQLSTATE, or the name of SQLite's error."""
         self.code = code
-        self.reason = message
-        """What happened, without advice that only this skill's user can follow."""
-        super().__init__(message)
+        super().__init__(message, reference=reference)
 
 
 class StatementRefusedError(DatabaseError):
@@ -19,11 +17,7 @@ class StatementRefusedError(DatabaseError):
 
     def __init__(self, reason: str, *, code: str) -> None:
         shown = f" ({code})" if code else ""
-        super().__init__(
-            f"The database refused the statement{shown}: {reason} "
-            f"Load the reference 'error_codes.md' for what to do about it.",
-            code=code,
-        )
+        super().__init__(f"The database refused the statement{shown}: {reason}", code=code, reference="error_codes.md")
         self.reason = reason
 
 
@@ -32,7 +26,7 @@ class TooSlowError(DatabaseError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"The statement was ended after {seconds:g} seconds. Look at its plan with explain_query, and load the "
-            f"reference 'explain_plans.md' for how to make it faster."
+            f"The statement was ended after {seconds:g} seconds. Look at its plan with explain_query.",
+            reference="explain_plans.md",
         )
         self.reason = f"A statement was ended after {seconds:g} seconds."

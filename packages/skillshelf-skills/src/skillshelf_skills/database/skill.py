@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 from skillshelf.errors import SettingsError
 from skillshelf.skills import BaseSkill, Permission, tool
 from skillshelf_skills._addresses import POSTGRES_PASSWORD, refuse_password
+from skillshelf_skills._narrowing import narrow
 from skillshelf_skills._values import clean_values
 from skillshelf_skills.database._results import DescribedTable, Parameter, Rows, TableInfo
 
@@ -68,6 +69,8 @@ class DatabaseSkill(BaseSkill):
             if not _is_sqlite(target):
                 raise SettingsError(f"{os.path.basename(target)!r} is not an SQLite database. Give the path of one.")
         query: Permission = "ask" if writable or is_server else "safe"
+        if not writable:
+            narrow(skill, without=["run_statement"])
         return skill.with_policy(
             {
                 "list_tables": "safe",

@@ -1,6 +1,6 @@
 """What can go wrong with a PDF file, in words that a model can act on."""
 
-from skillshelf_skills._guided_errors import GuidedError
+from skillshelf.errors import GuidedError
 
 
 class PdfError(GuidedError):

@@ -104,45 +104,46 @@ class PdfExtractionSkill(BaseSkill):
 
     @tool
     async def read_pdf_tables(
-        self, path: str, page: int, separated_by: Literal["lines", "spaces"] = "lines"
+        self, path: str, pages: str, separated_by: Literal["lines", "spaces"] = "lines"
     ) -> PageTables:
         """Return the tables on a page as rows of cells.
 
         Args:
             path: The PDF file.
-            page: The number of the page, from 1 on.
+            pages: "3": one page at a time.
             separated_by: "lines" for tables with drawn lines, "spaces" for columns of text without lines.
         """
-        arguments = {"page": page, "separated_by": separated_by, "limit": self._limits.characters}
+        arguments = {"page": _read_page(pages), "separated_by": separated_by, "limit": self._limits.characters}
         return cast(PageTables, await self._read(path, "tables", arguments))
 
     @tool
-    async def show_pdf_page(self, path: str, page: int, side: int = 1200) -> list[str | Image]:
+    async def show_pdf_page(self, path: str, pages: str, side: int = 1200) -> list[str | Image]:
         """Show a page as an image: charts, forms, handwriting, layout.
 
         Args:
             path: The PDF file.
-            page: The number of the page, from 1 on.
+            pages: "3": one page at a time.
             side: Pixels of its longer side. Fine print needs more than 1200.
         """
         from base64 import b64decode
 
         from skillshelf_skills.pdf_extraction._results import NOTICE
 
+        page = _read_page(pages)
         pixels = max(_MIN_SIDE, min(side, self._limits.image_side))
         result = await self._read(path, "picture", {"number": page, "side": pixels})
         return [f"Page {page} of {int(result['total_pages'])}. {NOTICE}", Image(b64decode(result["png"]))]
 
     @tool
-    async def read_scanned_page(self, path: str, page: int, language: str = "eng") -> ScannedText:
+    async def read_scanned_page(self, path: str, pages: str, language: str = "eng") -> ScannedText:
         """Return the text of a scanned page by OCR. It has mistakes: check numbers with `show_pdf_page`.
 
         Args:
             path: The PDF file.
-            page: The number of the page, from 1 on.
+            pages: "3": one page at a time.
             language: As Tesseract names it: "eng", "deu", "fra", or several: "deu+eng".
         """
-        arguments = {"page": page, "language": language, "limit": self._limits.characters}
+        arguments = {"page": _read_page(pages), "language": language, "limit": self._limits.characters}
         return cast(ScannedText, await self._read(path, "scan", arguments))
 
     async def _read(self, path: str, action: str, arguments: Mapping[str, Any]) -> Any:
@@ -166,3 +167,12 @@ class PdfExtractionSkill(BaseSkill):
                 if not password:
                     raise
             return await read_pdf(descriptor, action, arguments, password, self._limits)
+
+
+def _read_page(pages: str) -> int:
+    """Return the only page that is named. Raises PdfError if it is not one."""
+    if not pages.strip().isdecimal():
+        from skillshelf_skills.pdf_extraction._errors import PdfError
+
+        raise PdfError(f'This tool takes one page at a time, such as pages="3", not {pages!r:.40}.')
+    return int(pages)

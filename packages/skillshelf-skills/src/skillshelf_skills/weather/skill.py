@@ -5,7 +5,7 @@ from datetime import date as calendar_date
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypedDict, cast
 
-from skillshelf.errors import SkillError
+from skillshelf.errors import GuidedError
 from skillshelf.skills import BaseSkill, tool
 from skillshelf.text import clean_line, truncate
 
@@ -28,8 +28,11 @@ _DAILY = (
 )
 
 
-class WeatherError(SkillError):
+class WeatherError(GuidedError):
     """The weather service gave no forecast."""
+
+    def __init__(self, reason: str, *, reference: str = "") -> None:
+        super().__init__(reason, reference=reference)
 
 
 class Location(TypedDict):
@@ -108,9 +111,7 @@ class WeatherSkill(BaseSkill):
         answer = await self._ask(self._places_url, {"name": name.strip(), "count": str(count), "format": "json"})
         found = answer.get("results") or []
         if not found:
-            raise WeatherError(
-                f"No place is called {name!r}. Load the reference 'places.md' for the spellings that are known."
-            )
+            raise WeatherError(f"No place is called {name!r}.", reference="places.md")
         return _read_places(found, count)
 
     @tool

@@ -22,7 +22,7 @@ class Toolbox(NamedTuple):
 
     def add_note(self, place: Place, instructions: str) -> str:
         """Return a skill's instructions, after a note for the model if it does not have all of the skill's tools."""
-        names = self.missing.get(place)
+        names = [name for name in self.missing.get(place, ()) if name in instructions]
         if not names:
             return instructions
         listed = ", ".join(f"`{name}`" for name in names)

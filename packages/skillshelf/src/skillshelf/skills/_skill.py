@@ -62,7 +62,10 @@ class AsksUser(Protocol):
 
 
 class BaseSkill:
-    """The base class of code skills. A subclass may have any constructor."""
+    """The base class of code skills. A subclass may have any constructor.
+
+    An instance that a program constructs may have instructions and references of its own, for what it was set up with.
+    """
 
     name: ClassVar[str] = ""
     description: ClassVar[str] = ""

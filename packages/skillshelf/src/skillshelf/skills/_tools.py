@@ -9,7 +9,14 @@ from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeGuard, TypeVar, overload
 
-from skillshelf.errors import InvalidSkillError, PolicyError, SkillError, ToolArgumentError, ToolFailedError
+from skillshelf.errors import (
+    GuidedError,
+    InvalidSkillError,
+    PolicyError,
+    SkillError,
+    ToolArgumentError,
+    ToolFailedError,
+)
 
 if TYPE_CHECKING:
     from skillshelf.skills.schema import Docstring, Shape
@@ -84,7 +91,24 @@ class Tool:
             converted = self.shape.convert(arguments, "")
         except Mismatch as mismatch:
             raise ToolArgumentError(self.name, str(mismatch)) from None
-        return self.method(**converted)
+        if self.is_async:
+            return self._call_async(converted)
+        with self._naming_skill():
+            return self.method(**converted)
+
+    async def _call_async(self, arguments: Mapping[str, Any]) -> Any:
+        with self._naming_skill():
+            return await self.method(**arguments)
+
+    @contextmanager
+    def _naming_skill(self) -> Iterator[None]:
+        """Tell an error that leads to a reference whose it is: several skills have one of that name."""
+        try:
+            yield
+        except GuidedError as error:
+            skill = getattr(self.method, "__self__", None)
+            error.skill = getattr(skill, "name", "")
+            raise
 
 
 def describe_denial(tool: str, reason: str = "") -> str:

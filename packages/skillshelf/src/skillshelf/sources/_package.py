@@ -8,6 +8,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
@@ -163,6 +164,7 @@ class ObjectSource(ClassSource):
         self.skills: tuple[BaseSkill, ...] = ()
         self._added: dict[str, type[BaseSkill] | Diagnostic] = {}
         """The classes of the skills by key."""
+        self._instances: dict[str, BaseSkill] = {}
         self._owners: dict[str, str] = {}
         """The skill of each tool, both by name."""
         for skill in skills:
@@ -191,12 +193,25 @@ class ObjectSource(ClassSource):
                 )
         key = _add_class(self._added, type(skill))
         self._tools[key] = tools
+        self._instances[key] = skill
         self._owners |= dict.fromkeys((tool.name for tool in tools), skill_name)
         self.skills += (skill,)
         self._is_searched = False
 
     def _find_skills(self) -> Findings:
         return {key: cls for key, cls in self._added.items() if key not in self.classes}
+
+    def _describe(self, key: str, finding: type[BaseSkill] | Diagnostic) -> Found:
+        """Describe an instance, which may have narrowed the instructions and references of its class."""
+        found = super()._describe(key, finding)
+        skill = self._instances[key]
+        if found.descriptor is None or vars(skill).keys().isdisjoint(("instructions", "references")):
+            return found
+        size = len(skill.instructions.encode("utf-8", "surrogatepass"))
+        return Found(replace(found.descriptor, references=skill.references, size=size))
+
+    def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
+        return self._instances[key].instructions
 
     def _name_source(self, cls: type[BaseSkill]) -> str:
         return BUNDLED if cls.__module__.startswith(_BUNDLED_MODULES) else self.name
