@@ -260,11 +260,11 @@ def test_ctrl_c_ends_the_server(tmp_path: Path) -> None:
         assert process.wait(60) == -signal.SIGINT
 
 
-def test_the_server_imports_no_agent_library(tmp_path: Path) -> None:
+def test_the_server_imports_no_agent_library_and_over_a_pipe_no_http(tmp_path: Path) -> None:
     """A host starts the server for every session, so it must start fast."""
     code = (
         "import sys, skillshelf.mcp, skillshelf.cli._serve, skillshelf.shelf.workspace_skills;"
-        "print([name for name in ('pydantic_ai', 'prompt_toolkit', 'skillshelf_agent') if name in sys.modules])"
+        "print([name for name in ('pydantic_ai', 'prompt_toolkit', 'skillshelf_agent', 'h11') if name in sys.modules])"
     )
     completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert completed.stdout == "[]\n"

@@ -177,7 +177,7 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
 
     Skills that wait for approval stay off the shelf; they are the second value.
     """
-    from skillshelf.mcp import PendingSkills, is_loopback
+    from skillshelf.mcp import PendingSkills
     from skillshelf.shelf.workspace_skills import WorkspaceSkills
     from skillshelf.trust import Trust
 
@@ -201,9 +201,12 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
     for problem in (*trust.problems, trust.explain_lost_own(skills.root)):
         if problem:
             complain(problem)
-    root = ""
-    if not args.http or is_loopback(args.host or DEFAULT_HOST):
-        root = skills.root  # a client on another machine cannot use the path, and need not know it
+    root = skills.root
+    if args.http:
+        from skillshelf.mcp import is_loopback
+
+        if not is_loopback(args.host or DEFAULT_HOST):
+            root = ""  # a client on another machine cannot use the path, and need not know it
     pending = PendingSkills(lambda: len(skills.find_pending_skills()), root)
     with _report_pending(skills, pending):
         yield skills.shelf, pending

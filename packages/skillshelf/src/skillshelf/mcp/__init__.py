@@ -3,7 +3,10 @@
 `skillshelf serve` is the command; docs/guides/mcp.md describes what a client sees.
 """
 
+from typing import TYPE_CHECKING
+
 from skillshelf.errors import MissingExtraError
+from skillshelf.lazy import export_lazily
 from skillshelf.mcp._limits import ConnectionLimits
 
 try:
@@ -11,11 +14,13 @@ try:
 except ImportError:
     raise MissingExtraError("skillshelf.mcp", "mcp") from None
 
-from skillshelf.mcp._http import MCP_PATH, http_app, is_loopback
 from skillshelf.mcp._refresher import PendingSkills
-from skillshelf.mcp._serve import listen, serve_http
 from skillshelf.mcp._server import SkillsServer, make_server
 from skillshelf.mcp._stdio import serve_stdio
+
+if TYPE_CHECKING:
+    from skillshelf.mcp._http import MCP_PATH, http_app, is_loopback
+    from skillshelf.mcp._serve import listen, serve_http
 
 __all__ = [
     "MCP_PATH",
@@ -29,3 +34,7 @@ __all__ = [
     "serve_http",
     "serve_stdio",
 ]
+# A host waits for a server over standard input to start; HTTP takes a tenth of that time, and it needs none of it.
+__getattr__ = export_lazily(
+    __name__, {"_http": ["MCP_PATH", "http_app", "is_loopback"], "_serve": ["listen", "serve_http"]}
+)
