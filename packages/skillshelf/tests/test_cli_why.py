@@ -189,8 +189,8 @@ def test_why_follows_the_settings(run: Run, write: Write, monkeypatch: pytest.Mo
     for number in range(20):
         write(f"skill-{number}", "Explains at length what it is for, and when to use it. " * 3)
     assert "the listing shows its instructions" in reasons(run, "skill-7").splitlines()[2]
-    monkeypatch.setenv("SKILLSHELF_BUDGET", "150")
-    assert "the listing leaves it out: the budget of 150 tokens" in reasons(run, "skill-7")
+    monkeypatch.setenv("SKILLSHELF_BUDGET", "100")
+    assert "the listing leaves it out: the budget of 100 tokens" in reasons(run, "skill-7")
     monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "catalog")
     assert "the listing shows its description" in reasons(run, "skill-7")
     monkeypatch.setenv("SKILLSHELF_DISCLOSURE", "full")

@@ -185,7 +185,7 @@ def test_the_listing_is_measured_with_the_users_budget(run: Run, write_own: Writ
             f"skill-{number:02}", f"Handles topic{number} for teams that need it. {long_tail * 4}", "Do it.\n" * 50
         )
     seen: list[str] = []
-    for budget in (8_000, 250, 150, 100):
+    for budget in (8_000, 1_200, 120, 100):
         set_budget(budget)
         seen += [code for code in codes(run, "skill-29", "topic29") if code not in seen]
     assert seen == ["shortened", "name-only", "left-out"]
@@ -207,11 +207,11 @@ def test_a_shortened_description_names_the_words_that_are_cut(run: Run, write_ow
     )
     for number in range(30):
         write_own(f"skill-{number:02}", f"Handles texts. {filler * 4} Knows topic{number}.", "Do it.\n" * 50)
-    set_budget(250)
+    set_budget(1_200)
     [obstacle] = explain(run, "skill-29", "topic29")["obstacles"]
     assert (
         obstacle["message"]
-        == "the budget of 250 tokens has room for the beginning of its description only; 'topic29' is cut off"
+        == "the budget of 1,200 tokens has room for the beginning of its description only; 'topic29' is cut off"
     )
 
 

@@ -119,7 +119,7 @@ def test_a_change_among_unnamed_skills_is_reported() -> None:
     shelf = Shelf([source])
     feed = Feed(shelf, lambda messages: len("".join(messages)), budget=400)
     assert "more skills are not named here" in feed.section(said(1))
-    source.put("z", skill("z"))
+    source.put("z999", skill("z999"))
     shelf.reload()
     feed.section(said(3))
     (note,) = feed.notes
@@ -223,3 +223,17 @@ def test_a_feed_does_not_keep_the_texts_of_a_turn_in_memory() -> None:
     del turn
     gc.collect()
     assert reference() is None
+
+
+def test_longer_descriptions_are_no_news() -> None:
+    """When a skill goes, all the others have room for a few more words."""
+    source = MemorySource(
+        {f"a{at}": skill(f"a{at}").replace("About", "About the long list of " * 5) for at in range(18)}
+    )
+    shelf = Shelf([source])
+    feed = Feed(shelf, lambda messages: len("".join(messages)), budget=400)
+    assert "shortened here" in feed.section(said(1))
+    source.remove("a5")
+    shelf.reload()
+    feed.section(said(3))
+    assert [note.text for note in feed.notes] == ["The available skills changed. Removed: a5."]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from skillshelf import BaseSkill, MemorySource, Shelf, tool
 from skillshelf.listing import Listing, Shortened, parse
 from skillshelf.sources import ObjectSource
+from skillshelf.text import truncate_words
 from skillshelf.text.tokens import count, estimate
 
 
@@ -160,6 +161,29 @@ def test_a_larger_budget_never_shows_less_of_a_skill(
     assert met_now >= met_before  # the first claim that is met differently is met better
     if met_now == met_before:
         assert {name: more[name] for name in more if more[name] < less[name]} == {}
+        lengths = {entry.name: len(entry.description) for entry in shelf.listing(budget=large).entries}
+        for entry in shelf.listing(budget=small).entries:
+            assert len(entry.description) <= lengths[entry.name]
+
+
+@settings(max_examples=80, deadline=None)
+@given(shelves, budgets, counters)
+@example([ONE_SENTENCE] * 150, 4_000, "estimate")
+@example([PARAGRAPH, ONE_SENTENCE] * 60, 4_000, "exact")
+def test_descriptions_are_truncated_to_a_common_length(drawn: list[Draft], budget: int, counter_name: str) -> None:
+    """A skill has no description at all only if not everyone can have 40 characters."""
+    shelf = open_shelf(drawn, COUNTERS[counter_name])
+    entries = [entry for entry in shelf.listing(budget=budget).entries if entry.name not in find_claims(shelf)]
+    described = [(entry.description, shelf.catalog[entry.name].description) for entry in entries if not entry.is_bare]
+
+    def have_length(length: int) -> bool:
+        allowed = (length, length + 1)  # the last tokens may do for one more character of some
+        return all(shown in [truncate_words(whole, each) for each in allowed] for shown, whole in described)
+
+    if len(described) < len(entries):
+        assert all(shown == truncate_words(whole, 40) for shown, whole in described)
+    else:
+        assert any(have_length(length) for length in range(40, 1_024))
 
 
 def find_claims(shelf: Shelf) -> list[str]:
@@ -224,7 +248,7 @@ def test_a_claim_that_does_not_fit_is_reported_and_leaves_the_room_to_others() -
 
 
 def test_names_come_before_descriptions_and_descriptions_before_instructions() -> None:
-    """As the budget grows, every skill is named, then described in short, then whole, and then shown in full."""
+    """As the budget grows, every skill is named, then described, then shown with its references, then in full."""
     shelf = open_shelf([PARAGRAPH] * 12)
     seen = [
         sorted(set(levels_of(shelf, shelf.listing(budget=budget)).values()))
@@ -261,14 +285,15 @@ def test_a_ranking_decides_who_comes_first() -> None:
     assert few.listing(budget=budget, ranking=["skill-0003"]).full == ("skill-0003",)
 
 
-def test_without_a_ranking_the_order_is_that_of_the_sources() -> None:
-    """The first source's skills keep their descriptions, whatever their names."""
+def test_descriptions_go_by_source_and_not_by_the_alphabet() -> None:
+    """The first source's skills keep theirs; among those of the last, the cheapest do, so that many have one."""
     own = {f"z-{number}": write_skill(f"z-{number}", ONE_SENTENCE) for number in range(5)}
     others = {f"a-{number:03}": write_skill(f"a-{number:03}", ONE_SENTENCE) for number in range(300)}
-    shelf = Shelf([MemorySource(own, name="project"), MemorySource(others, name="user")])
+    short = {f"b-{number:03}": write_skill(f"b-{number:03}", Draft(2, 20)) for number in range(5)}
+    shelf = Shelf([MemorySource(own, name="project"), MemorySource(others | short, name="user")])
     levels = levels_of(shelf, shelf.listing())
-    assert {levels[name] for name in own} == {WHOLE}
-    assert {levels[name] for name in others} == {NAME, WHOLE}
+    assert pick(levels, NAME) < others.keys()
+    assert {levels[name] for name in short} == {WHOLE}
 
 
 def test_a_skill_without_description_but_with_references_reads_back() -> None:

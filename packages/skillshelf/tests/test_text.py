@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillshelf.text import closest_names, truncate
+from skillshelf.text import closest_names, truncate, truncate_words
 
 
 def test_suggests_the_best_names_first() -> None:
@@ -47,3 +47,16 @@ def test_clipped_text_is_never_longer_than_asked_for(text: str, length: int) -> 
     clipped = truncate(text, length)
     assert len(clipped) <= length
     assert clipped == text if len(text) <= length else clipped.endswith("…")
+
+
+def test_words_stay_whole_where_there_are_spaces() -> None:
+    assert truncate_words("Review a migration before it runs.", 24) == "Review a migration…"
+    assert truncate_words("Review a migration before it runs.", 34) == "Review a migration before it runs."
+    assert truncate_words("审查迁移" * 9, 12) == "审查迁移" * 2 + "审查迁…"
+
+
+@given(st.text("ab ", max_size=60), st.integers(2, 60))
+def test_more_room_never_shows_fewer_words(text: str, length: int) -> None:
+    less = truncate_words(text, length)
+    assert len(less) <= length
+    assert truncate_words(text, length + 1).startswith(less.removesuffix("…"))

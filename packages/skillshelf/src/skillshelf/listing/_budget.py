@@ -1,13 +1,12 @@
-"""Choose how much of each skill the section shows, by spending a budget of tokens skill by skill.
+"""Choose how much of each skill the section shows.
 
-First come the claims: skills that should be shown in full. Skills that were put ahead get their whole descriptions.
-Then every skill gets its name, then a shortened description, then the whole one with the names of its references, then
-its instructions. Each time the skills come in their order of priority, and the first step that does not fit ends the
-spending. So no more is left over than the next step costs, and a larger budget takes the same steps and then more. A
-claim that does not fit is skipped instead: one skill with long instructions must not empty the section.
+First come the claims: skills that should be shown in full. One that does not fit is passed over, because a skill with
+long instructions must not empty the section. Then the ranked skills get their descriptions; every skill its name, then
+the beginning of its description; then all descriptions grow together to a common length, until they are whole; then
+come the names of references, and the instructions. The first step that does not fit ends this, so a larger budget takes
+the same steps and then more.
 
-A counter need not be additive: its counts are rounded, and tokens merge. So sums of counts only guide the search, and
-the counts of whole sections decide.
+Whether something fits is decided by the count of the whole section: a counter need not be additive.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from skillshelf.listing._section import (
+    MIN_DESCRIPTION,
     Level,
     Listing,
     Part,
@@ -22,7 +22,6 @@ from skillshelf.listing._section import (
     Shortened,
     finish_section,
     make_part,
-    measure_longest_ending,
     write_count,
     write_section,
 )
@@ -35,12 +34,12 @@ _MAX_BYTES_PER_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Priorities:
+class _Order:
     """The order in which skills get their share of the budget, as indexes of the list of skills."""
 
     claims: Sequence[int]
     """Skills to be shown in full before anything else."""
-    ahead: Sequence[int]
+    ranked: Sequence[int]
     """Skills to be shown with their whole descriptions before the others are named."""
     by_name: Sequence[int]
     """All skills."""
@@ -50,44 +49,8 @@ class Priorities:
     """The same skills in the order in which they get their instructions."""
 
 
-def spend(
-    skills: Sequence[SkillDescriptor],
-    priorities: Priorities,
-    budget: int,
-    counter: Counter,
-    read: ReadInstructions,
-) -> list[Part | None] | None:
-    """Return the part of each skill, None for a skill that is left out. None if not even the introduction fits."""
-    draft = _Draft(skills, budget, counter, read)
-    if not draft.fits():
-        return None
-
-    draft.grant_claims(priorities.claims)
-    for level, order in (
-        (Level.NAME, priorities.ahead),
-        (Level.SHORT, priorities.ahead),
-        (Level.WHOLE, priorities.ahead),
-        (Level.NAME, priorities.by_name),
-        (Level.SHORT, priorities.by_description),
-        (Level.WHOLE, priorities.by_description),
-        (Level.FULL, priorities.by_instructions),
-    ):
-        if not draft.raise_all(level, order):
-            break
-    return draft.parts
-
-
-@dataclass(frozen=True, slots=True)
-class _BudgetStep:
-    """A skill is raised to a higher level."""
-
-    index: int
-    before: Part | None
-    after: Part
-
-
 class _Draft:
-    """A section in the making: the steps that lead to it, and how many of them are taken."""
+    """A section in the making, which fits the budget at every step."""
 
     def __init__(
         self, skills: Sequence[SkillDescriptor], budget: int, counter: Counter, read: ReadInstructions
@@ -97,109 +60,103 @@ class _Draft:
         self._budget = budget
         self._counter = counter
         self._read = read
-        self._steps: list[_BudgetStep] = []
-        self._taken = 0
 
-    def count(self) -> int:
-        return self._counter(write_section(self.parts))
+    def fits(self, parts: Sequence[Part | None]) -> bool:
+        return self._counter(write_section(parts)) <= self._budget
 
-    def fits(self) -> bool:
-        return self.count() <= self._budget
-
-    def grant_claims(self, claims: Sequence[int]) -> None:
-        """Show these skills in full, or at least with their whole description, as far as there is room."""
-        room = self._budget - self.count()
-        for index in claims:
-            chosen: Part | None = None
-            cost = 0
+    def spend(self, order: _Order) -> None:
+        """Give each skill as much as the budget has room for."""
+        for index in order.claims:
             for level in (Level.WHOLE, Level.FULL):
-                if not self._may_fit(index, level, room):
-                    break
-                part = make_part(self._skills[index], level, self._read)
-                tokens = self._counter(part.text)
-                if tokens > room:
-                    break
-                chosen = part
-                cost = tokens
-            if chosen is not None:
-                self._add(index, chosen)
-                room -= cost
-
-        self._go_to(len(self._steps))
-        if not self.fits():
-            self._go_back_until_it_fits(least=0)
-
-    def raise_all(self, level: Level, order: Sequence[int]) -> bool:
-        """Raise skills that are below a level to it, in this order. Return whether there was room for all."""
-        start = self._taken
-        tokens = self.count()
-        # At the end of a level the section may lose its notes on what is missing, and fit again.
-        limit = self._budget + measure_longest_ending(self._counter)
-        is_complete = True
-
-        for index in order:
-            before = self.parts[index]
-            if before is not None and before.level >= level:
-                continue
-            if not self._may_fit(index, level, limit - tokens):
-                is_complete = False
-                break
-
-            part = make_part(self._skills[index], level, self._read)
-            self._add(index, part)
-            tokens += self._counter(part.text)
-            if before is not None:
-                tokens -= self._counter(before.text)
-            if tokens > limit:
-                # Each count is rounded, which adds up over hundreds of them.
-                self._go_to(len(self._steps))
-                tokens = self.count()
-                if tokens > limit:
-                    is_complete = False
+                if not self._raise_to(level, [index]):
                     break
 
-        self._go_to(len(self._steps))
-        if self.fits():
-            return is_complete
-        self._go_back_until_it_fits(least=start)
+        is_enough = (
+            self._raise_to(Level.NAME, order.ranked)
+            and self._raise_to(Level.SHORT, order.ranked)
+            and self._raise_to(Level.WHOLE, order.ranked)
+            and self._raise_to(Level.NAME, order.by_name)
+            and self._raise_to(Level.SHORT, order.by_description)
+            and self._lengthen(order.by_description)
+            and self._raise_to(Level.WHOLE, order.by_description)
+        )
+        if is_enough:
+            self._raise_to(Level.FULL, order.by_instructions)
+
+    def _raise_to(self, level: Level, order: Sequence[int], length: int = MIN_DESCRIPTION) -> bool:
+        """Raise skills to a level in this order, as many as fit. Return whether all of them did.
+
+        `length` is the most characters of a shortened description.
+        """
+        lower = [index for index in order if self._can_rise(index, level)]
+        room = self._budget - self._counter(write_section(self.parts))
+        made: list[Part] = []
+        size = 0
+
+        def raise_first(count: int) -> list[Part | None] | None:
+            nonlocal size
+            for index in lower[len(made) : count]:
+                size += self._skills[index].size
+                if level == Level.FULL and size > room * _MAX_BYTES_PER_TOKEN:
+                    return None
+                made.append(make_part(self._skills[index], level, self._read, length))
+            parts = self.parts.copy()
+            for index, part in zip(lower[:count], made, strict=False):
+                parts[index] = part
+            return parts if self.fits(parts) else None
+
+        count = self._keep_most(raise_first, len(lower))
+        return count == len(lower)
+
+    def _can_rise(self, index: int, level: Level) -> bool:
+        part = self.parts[index]
+        if part is None or part.level < level:
+            return True
+        return level == Level.SHORT == part.level  # its description may become longer
+
+    def _lengthen(self, order: Sequence[int]) -> bool:
+        """Lengthen all shortened descriptions to a common length. Return whether there is room for all of them."""
+        shortened = [index for index in order if self._can_rise(index, Level.SHORT)]
+        longest = max((len(self._skills[index].summary) for index in shortened), default=0)
+
+        def lengthen_by(characters: int) -> list[Part | None] | None:
+            parts = self.parts.copy()
+            for index in shortened:
+                parts[index] = make_part(self._skills[index], Level.SHORT, self._read, MIN_DESCRIPTION + characters)
+            return parts if self.fits(parts) else None
+
+        most = max(0, longest - MIN_DESCRIPTION)
+        whole = lengthen_by(most)  # the note on what is missing goes with the last missing character
+        if whole is not None:
+            self.parts = whole
+            return True
+        characters = self._keep_most(lengthen_by, most)
+        # What is left may do for one more character of some of them.
+        self._raise_to(Level.SHORT, shortened, MIN_DESCRIPTION + characters + 1)
         return False
 
-    def _may_fit(self, index: int, level: Level, room: int) -> bool:
-        return level < Level.FULL or self._skills[index].size <= room * _MAX_BYTES_PER_TOKEN
+    def _keep_most(self, make_parts: Callable[[int], list[Part | None] | None], most: int) -> int:
+        """Keep the parts for the largest number that fits, and return it. `make_parts` returns None if they don't fit.
 
-    def _add(self, index: int, part: Part) -> None:
-        self._steps.append(_BudgetStep(index, self.parts[index], part))
-
-    def _go_to(self, taken: int) -> None:
-        """Take steps, or undo them, until this many are taken."""
-        for step in self._steps[self._taken : taken]:
-            self.parts[step.index] = step.after
-        for step in reversed(self._steps[taken : self._taken]):
-            self.parts[step.index] = step.before
-        self._taken = taken
-
-    def _go_back_until_it_fits(self, least: int) -> None:
-        """Keep as many steps as fit; the first `least` are known to."""
-        too_many = len(self._steps)
+        Which numbers are tried depends on the answers alone. So a larger budget never finds a smaller number, even if
+        the count of tokens does not rise with every step.
+        """
+        kept = 0
+        too_many = most + 1
         distance = 1
-        most = too_many
-        while most > least:
-            most = max(least, too_many - distance)
-            self._go_to(most)
-            if self.fits():
-                break
-            too_many = most
-            distance *= 2
-
-        while too_many - most > 1:
-            middle = (most + too_many) // 2
-            self._go_to(middle)
-            if self.fits():
-                most = middle
+        while kept < most and too_many > kept + 1:
+            if too_many > most:
+                middle = min(kept + distance, most)
+                distance *= 2
             else:
+                middle = (kept + too_many) // 2
+            parts = make_parts(middle)
+            if parts is None:
                 too_many = middle
-        self._go_to(most)
-        del self._steps[most:]
+            else:
+                kept = middle
+                self.parts = parts
+        return kept
 
 
 _LEVELS = {"catalog": Level.WHOLE, "full": Level.FULL}
@@ -250,13 +207,14 @@ def make_listing(
     if disclosure != "auto":
         raise ValueError(f"disclosure must be 'auto', 'catalog' or 'full', not {disclosure!r}")
 
-    priorities = _set_priorities(catalog, skills, ranking, choices)
-    fitted = spend(skills, priorities, budget, counter, read)
-    if fitted is not None:
-        claims = [skills[index].name for index in priorities.claims]
-        described = [part for index, part in enumerate(fitted) if skills[index].name not in by_name_only]
-        is_crowded = any(part is None or part.level < Level.WHOLE for part in described)
-        return replace(finish_section(skills, fitted, counter, claims, by_name_only), is_crowded=is_crowded)
+    draft = _Draft(skills, budget, counter, read)
+    if draft.fits(draft.parts):
+        order = _find_order(catalog, skills, ranking, choices)
+        draft.spend(order)
+        claims = [skills[index].name for index in order.claims]
+        described = [part for index, part in enumerate(draft.parts) if skills[index].name not in by_name_only]
+        is_crowded = any(part is None or part.level < Level.SHORT for part in described)
+        return replace(finish_section(skills, draft.parts, counter, claims, by_name_only), is_crowded=is_crowded)
 
     text = write_count(len(skills))
     if counter(text) > budget:
@@ -265,31 +223,34 @@ def make_listing(
     return Listing(text, counter(text), omitted, introduction=text, is_crowded=True)
 
 
-def _set_priorities(
+def _find_order(
     catalog: Catalog, skills: Sequence[SkillDescriptor], ranking: Sequence[str], choices: Mapping[str, Choice]
-) -> Priorities:
+) -> _Order:
     """Order the skills for the budget.
 
     First those that the user wants in full, then `always` skills, then code skills, then the others; within each by
-    the ranking. Skills that it does not name follow in the order of their sources, and by name.
+    the ranking. Skills that it does not name follow in the order of their sources. Within a source the cheapest come
+    first, so that as many as possible keep their descriptions.
     """
     positions = {name: position for position, name in reversed(list(enumerate(ranking)))}
     unranked = len(ranking)
 
     kinds = [_find_claim(skill, choices.get(skill.name)) for skill in skills]
 
-    def rank(index: int) -> tuple[int, int, int]:
-        name = skills[index].name
-        return kinds[index], positions.get(name, unranked), catalog.candidates(name)[0].place.source
+    def rank(index: int) -> tuple[int, int, int, int]:
+        skill = skills[index]
+        source = catalog.candidates(skill.name)[0].place.source
+        characters = len(skill.name) + min(len(skill.description), MIN_DESCRIPTION)
+        return kinds[index], positions.get(skill.name, unranked), source, characters
 
     order = sorted(range(len(skills)), key=rank)
     claims = [index for index in order if kinds[index] != _Claim.NONE]
     by_description = [index for index in order if choices.get(skills[index].name) != "name"]
-    ahead = [index for index in by_description if skills[index].name in positions]
+    ranked = [index for index in by_description if skills[index].name in positions]
     by_instructions = by_description
     if not ranking:
         by_instructions = sorted(by_description, key=lambda index: skills[index].size)
-    return Priorities(claims, ahead, order, by_description, by_instructions)
+    return _Order(claims, ranked, order, by_description, by_instructions)
 
 
 def _find_claim(skill: SkillDescriptor, choice: Choice | None) -> _Claim:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from skillshelf.listing._markup import Entry, escape_name, render
-from skillshelf.listing._section import SHORT_DESCRIPTION
-from skillshelf.text import truncate
 
 if TYPE_CHECKING:
     from skillshelf.listing._section import Listing
@@ -19,7 +17,7 @@ class _ListingDifference:
     added: list[Entry] = field(default_factory=list)
     changed: list[Entry] = field(default_factory=list)
     described: list[Entry] = field(default_factory=list)
-    """Skills that have not changed. The new listing shows more of them than the model has seen."""
+    """Skills that have not changed, of which the model has seen the name at most."""
     removed: list[str] = field(default_factory=list)
     has_other_skills: bool = False
     """True if one of the listings has a skill that the other neither names nor leaves out."""
@@ -28,7 +26,7 @@ class _ListingDifference:
 def describe_change(known: "Listing", new: "Listing") -> str:
     """Return a note for a conversation that knows a listing: the difference, or all of `new` if that is shorter.
 
-    It is empty if the new listing only shows less of skills that are still there: the model has seen more of them.
+    It is empty if the new listing only shows less of skills that are still there, or longer descriptions.
     """
     if not new.text:
         return "No skills are available any more." if known.text else ""
@@ -73,10 +71,11 @@ def _compare(known: "Listing", new: "Listing") -> _ListingDifference:
             difference.added.append(entry)
         elif _shows_as_much(seen, entry):
             continue
-        elif _shows_as_much(entry, seen):
-            difference.described.append(entry)
-        else:
+        elif not _shows_as_much(entry, seen):
             difference.changed.append(entry)
+        # A few more words of many descriptions are not worth a note.
+        elif seen.is_bare:
+            difference.described.append(entry)
     return difference
 
 
@@ -111,7 +110,7 @@ def _shows_as_much(entry: Entry, other: Entry) -> bool:
     """Return True if an entry shows everything that another entry of the same skill shows."""
     if other.is_bare:
         return True
-    has_description = other.description in (entry.description, truncate(entry.description, SHORT_DESCRIPTION))
+    has_description = entry.description.startswith(other.description.removesuffix("…"))
     has_references = set(other.references) <= set(entry.references)
     has_same_count = _count_references(other) == _count_references(entry)
     return has_description and has_references and has_same_count and other.instructions == entry.instructions

@@ -8,13 +8,13 @@ from typing import Literal
 
 from skillshelf.errors import SkillError
 from skillshelf.listing._markup import Entry, join_block
-from skillshelf.skills import Diagnostic, SkillDescriptor
-from skillshelf.text import text_for_model, truncate
+from skillshelf.skills import MAX_DESCRIPTION, Diagnostic, SkillDescriptor
+from skillshelf.text import text_for_model, truncate_words
 from skillshelf.text.tokens import Counter
 
 MAX_REFERENCES = 50
-SHORT_DESCRIPTION = 120
-"""Characters of a shortened description: enough for its first sentence."""
+MIN_DESCRIPTION = 40
+"""Characters of the shortest description: below that, a skill is shown by its name alone."""
 
 _HEADING = "# Available Skills\n\n"
 _HOW_TO_LOAD = (
@@ -67,7 +67,7 @@ class Listing:
     introduction: str = ""
     """The words before the entries, which say how to use skills."""
     is_crowded: bool = False
-    """True if the budget has no room for the whole descriptions of all skills."""
+    """True if the budget has no room for a description of every skill."""
 
     def level_of(self, name: str) -> Level | None:
         """Return how much the section shows of a skill, or None if it does not name it."""
@@ -78,8 +78,8 @@ class Listing:
             return Level.NAME
         if entry.instructions is not None:
             return Level.FULL
-        # The section shows a very long description up to the length that the format allows, and never more.
-        if len(entry.description) <= SHORT_DESCRIPTION and Shortened(name, "description") in self.shortened:
+        # The section never shows more of a description than the format allows.
+        if len(entry.description) < MAX_DESCRIPTION and Shortened(name, "description") in self.shortened:
             return Level.SHORT
         return Level.WHOLE
 
@@ -117,9 +117,12 @@ class Part:
     """True if the model may want to load more of the skill."""
 
 
-def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions) -> Part:
-    """Return a skill's part of the section at this level, or at the next one if there is no difference."""
-    entry = _make_entry(skill, level)
+def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions, length: int = MIN_DESCRIPTION) -> Part:
+    """Return a skill's part of the section at this level, or at the next one if there is no difference.
+
+    `length` is the most characters of a shortened description.
+    """
+    entry = _make_entry(skill, level, length)
     is_cut = entry.description != skill.description or len(entry.references) < len(skill.main_references)
     if level == Level.SHORT and not is_cut:
         level = Level.WHOLE
@@ -137,7 +140,7 @@ def make_part(skill: SkillDescriptor, level: Level, read: ReadInstructions) -> P
     )
 
 
-def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
+def _make_entry(skill: SkillDescriptor, level: Level, length: int) -> Entry:
     """Return a skill's entry without instructions."""
     if level == Level.NAME:
         return Entry(skill.name, "")
@@ -145,7 +148,7 @@ def _make_entry(skill: SkillDescriptor, level: Level) -> Entry:
     description = skill.summary
     max_references = MAX_REFERENCES
     if level == Level.SHORT:
-        description = truncate(description, SHORT_DESCRIPTION)
+        description = truncate_words(description, length)
         max_references = 0
 
     references = skill.main_references[:max_references]
@@ -177,12 +180,6 @@ def write_section(parts: Sequence[Part | None]) -> str:
 def write_count(skills: int) -> str:
     """Return a section that has room for the number of skills only."""
     return f"{_HEADING}{skills} skills: `search_skills(query)` finds them.\n"
-
-
-def measure_longest_ending(counter: Counter) -> int:
-    """Return about how many tokens a section loses when nothing is missing from it any more."""
-    notes = counter(_SOME_ARE_CUT) + counter("1 more skill is not named here: search_skills finds it.")
-    return notes + counter(_HOW_TO_LOAD)
 
 
 def finish_section(

@@ -1,4 +1,4 @@
-"""Choose the skills that a listing describes first, if it cannot describe them all.
+"""Choose the skills that a listing describes first, if there is no room to describe them all.
 
 A route is made for each message of the user. Within it come, in this order: skills that are pinned, because they are
 `always` skills or were loaded in the conversation; skills that fit the message; skills that fitted earlier messages;

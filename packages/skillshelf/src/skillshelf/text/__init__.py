@@ -18,6 +18,7 @@ from skillshelf.text._untrusted import (
     to_json,
     truncate,
     truncate_middle,
+    truncate_words,
     unify_lines,
     without_colors,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "to_json",
     "truncate",
     "truncate_middle",
+    "truncate_words",
     "unify_lines",
     "without_colors",
 ]

@@ -147,6 +147,17 @@ def truncate(text: str, length: int) -> str:
     return text[: length - 1].rstrip() + "…"
 
 
+def truncate_words(text: str, length: int) -> str:
+    """Return at most `length` characters of a text, ending in `…` after a whole word if some are missing.
+
+    A word that fills more than half of the length is cut: there may be no spaces at all, as in Chinese.
+    """
+    if len(text) <= length:
+        return text
+    end = text.rfind(" ", length // 2, length)
+    return truncate(text, length) if end < 0 else text[:end].rstrip() + "…"
+
+
 def truncate_middle(text: str, length: int, hint: str = "") -> str:
     """Return the beginning and the end of a text, about `length` characters, and how many are missing between.
 
