@@ -10,6 +10,7 @@ import pytest
 from inline_snapshot import snapshot
 
 import skillshelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.text.tokens import estimate
 
 Run = Callable[..., tuple[int, str, str]]
@@ -248,7 +249,7 @@ def test_show_as_json_has_the_descriptor_and_the_instructions(run: Run, shelf: P
 
 def test_show_prompt_prints_exactly_what_the_model_sees(run: Run, shelf: Path) -> None:
     """Nothing else is in the pipe."""
-    expected = skillshelf.Shelf.open(shelf)
+    expected = WorkspaceSkills(shelf).shelf
     assert run("show", "--prompt") == (0, expected.listing().text, "")
     assert run("show", "--prompt", "--disclosure", "catalog") == (0, expected.listing("catalog").text, "")
     assert run("show", "--prompt", "--budget", "150") == (0, expected.listing(budget=150).text, "")
@@ -287,9 +288,11 @@ def test_cost_counts_the_tokens_of_each_skill(run: Run, shelf: Path) -> None:
     assert costs["pdf"]["instruction_tokens"] == estimate("Load `forms.md`.\n")
     assert costs["pdf"]["reference_tokens"] == estimate("# Forms\r\n\r\nAll of them.\r\n")
     assert costs["secret"]["listing_tokens"] == 0
-    fields = ("listing_tokens", "instruction_tokens", "reference_tokens")
-    assert rows["pdf"] == [str(costs["pdf"][field]) for field in fields]
-    assert rows["total"][0] == str(read["listing_tokens"]) == str(skillshelf.Shelf.open(shelf).listing().tokens)
+    listed, *loaded = (str(costs["pdf"][f"{part}_tokens"]) for part in ("listing", "instruction", "reference"))
+    assert rows["pdf"] == [listed, "·", *loaded]
+    assert rows["total"][:2] == [str(read["listing_tokens"]), str(read["tool_tokens"])]
+    assert rows["total"][0] == str(WorkspaceSkills(shelf).shelf.listing().tokens)
+    assert f"Every call: {read['listing_tokens'] + read['tool_tokens']:,} tokens" in out
 
 
 def test_cost_warns_of_large_skills(run: Run, write: Callable[..., Path]) -> None:

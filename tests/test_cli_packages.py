@@ -219,7 +219,9 @@ def test_why_says_what_to_do_about_missing_tools(site: Path, tmp_path: Path) -> 
 
 def test_search_cost_and_listing_have_code_skills(site: Path, tmp_path: Path) -> None:
     assert shop(site, tmp_path, "search", "customer says hello").startswith("1. greeting  (shop_skills)")
-    assert "greeting" in shop(site, tmp_path, "cost")
+    skills = {skill["name"]: skill for skill in json.loads(shop(site, tmp_path, "cost", "--json"))["skills"]}
+    assert skills["greeting"]["tool_tokens"] > 0  # its definition is in every call
+    assert skills["orders"]["tool_tokens"] == 0  # the model does not have it
     assert '<skill name="greeting"' in shop(site, tmp_path, "show", "--prompt")
 
 

@@ -59,7 +59,7 @@ def test_a_user_folder_that_is_a_link_to_another_comes_once(tmp_path: Path) -> N
     (Path.home() / ".claude").mkdir()
     (Path.home() / ".claude" / "skills").symlink_to(folder)
     shelf = Shelf.open(tmp_path)
-    assert [source.name for source in shelf.sources] == ["app", "project", "user", "bundled"]
+    assert [source.name for source in shelf.sources] == ["app", "project", "user"]
     assert (shelf.catalog["a"].source, shelf.catalog.shadowed) == ("user", ())
 
 

@@ -22,6 +22,7 @@ from skillshelf import (
     tool,
 )
 from skillshelf.adapters.openai import dispatch, openai_tools
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 
 Write = Callable[..., Path]
 
@@ -184,19 +185,25 @@ def test_every_namesake_can_be_reached(tmp_path: Path, write: Write) -> None:
     assert f"reach it as 'pdf@{second.parent}'" in shelf.catalog.diagnostics[0].message
 
 
-def test_open_takes_project_then_user_then_bundled(tmp_path: Path, write: Write) -> None:
-    """A workspace's shelf has the three sources in that order, and code skills of the caller before them."""
-    write("ws/skill-authoring", "Mine.")
+def test_open_takes_project_then_user(tmp_path: Path, write: Write) -> None:
+    """A workspace's shelf has the two sources in that order, and code skills of the caller before them."""
+    write("ws/from-home", "Mine.")
     home = Path(os.environ["HOME"]) / ".claude/skills/from-home"
     home.mkdir(parents=True)
     (home / "SKILL.md").write_text("---\nname: from-home\ndescription: The user's.\n---\n")
     shelf = Shelf.open(tmp_path / "ws", skills=[Greeter()])
     assert {name: skill.source for name, skill in shelf.catalog.items()} == {
-        "from-home": "user",
+        "from-home": "project",
         "greeter": "app",
-        "skill-authoring": "project",
     }
-    assert shelf.catalog["skill-authoring@bundled"].references == ("references/format.md", "references/descriptions.md")
+    assert shelf.catalog["from-home@user"].description == "The user's."
+
+
+def test_an_empty_folder_has_no_skills(tmp_path: Path) -> None:
+    """The skill about writing skills is for the chat and the command line: every call of a program would pay for it."""
+    shelf = Shelf.open(tmp_path)
+    assert (list(shelf.catalog), shelf.listing().text) == ([], "")
+    assert list(WorkspaceSkills(tmp_path).shelf.catalog) == ["skill-authoring"]
 
 
 def test_a_file_is_not_a_folder_of_skills(tmp_path: Path, write: Write) -> None:

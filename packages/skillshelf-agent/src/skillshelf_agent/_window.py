@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,7 +26,7 @@ from pydantic_ai.tools import ToolDefinition
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.listing import Feed, Listing
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
-from skillshelf.text.tokens import Counter, estimate
+from skillshelf.text.tokens import Counter, count_tool, estimate
 from skillshelf_agent._attachments import estimate_files
 from skillshelf_agent._conversation import Conversation
 from skillshelf_agent._models import ChosenModel
@@ -59,7 +58,8 @@ class Context:
     window: int
     system: int
     """The agent's own instructions and the project's."""
-    tools: int
+    tools: tuple[tuple[str, int], ...]
+    """Each code skill's tools. The others are under the empty name."""
     listing: tuple[tuple[str, int], ...]
     """Each skill's share of the section. The section's own words are under the empty name."""
     loaded: tuple[tuple[str, int], ...]
@@ -76,7 +76,7 @@ class Context:
     @property
     def fixed(self) -> int:
         """The tokens of every call, however short the conversation is."""
-        return self.system + self.tools + sum(tokens for _, tokens in self.listing)
+        return self.system + sum(tokens for _, tokens in (*self.tools, *self.listing))
 
     @property
     def estimated(self) -> int:
@@ -121,7 +121,7 @@ class Window:
         self._feeds = capability.feeds
         self.list_tools = list_tools
         self._leave_out = leave_out
-        self._tool_count: tuple[tuple[ToolDefinition, ...], int] = ((), 0)
+        self._measured_tools: tuple[tuple[ToolDefinition, ...], tuple[tuple[str, int], ...]] = ((), ())
         self._measured: tuple[Sequence[ModelMessage], tuple[Any, ...], Context] | None = None
         """The last measured conversation, what else its measure depends on, and the measure."""
 
@@ -168,7 +168,7 @@ class Window:
         context = Context(
             window=model.window,
             system=count(self.instructions) + count(self._skills.guidance),
-            tools=self._count_tools(),
+            tools=self._measure_tools(),
             listing=tuple(_measure_listing(listing, count, by_skill)),
             loaded=tuple(loaded),
             history=max(0, count_messages(messages, count) - sum(tokens for _, tokens in loaded)),
@@ -181,13 +181,24 @@ class Window:
             return context
         return replace(context, counted=counted, since=since)
 
-    def _count_tools(self) -> int:
+    def _measure_tools(self) -> tuple[tuple[str, int], ...]:
         """Return the tokens of the tools. They are counted when they change, because every model call asks for them."""
         tools = self.tools
-        if self._tool_count[0] != tools:
-            texts = [json.dumps([tool.name, tool.description, tool.parameters_json_schema]) for tool in tools]
-            self._tool_count = (tools, sum(map(self.counter, texts)))
-        return self._tool_count[1]
+        if self._measured_tools[0] != tools:
+            shelf = self._skills.shelf
+            owners = {
+                tool: name
+                for name, skill in shelf.catalog.items()
+                if skill.tools
+                for tool in shelf.permissions_of(name)
+            }
+            shares: dict[str, int] = {}
+            for tool in tools:
+                owner = owners.get(tool.name, "")
+                tokens = count_tool(tool.name, tool.description or "", tool.parameters_json_schema, self.counter)
+                shares[owner] = shares.get(owner, 0) + tokens
+            self._measured_tools = (tools, tuple(shares.items()))
+        return self._measured_tools[1]
 
 
 def count_messages(messages: Sequence[ModelMessage], counter: Counter = estimate) -> int:
@@ -239,7 +250,7 @@ def describe_largest(context: Context) -> str:
         "the rest of the conversation": max(0, context.history - context.last_message),
         "loaded skills": sum(tokens for _, tokens in context.loaded),
         "the listing of skills": sum(tokens for _, tokens in context.listing),
-        "the tools": context.tools,
+        "the tools": sum(tokens for _, tokens in context.tools),
         "the instructions": context.system,
     }
     largest = sorted(parts.items(), key=lambda part: -part[1])[:_MAX_NAMED_PARTS]

@@ -2,7 +2,7 @@
 
     from skillshelf import Shelf
 
-    shelf = Shelf.open(".")                          # the workspace's skills, the user's, the bundled ones
+    shelf = Shelf.open(".")                          # the workspace's skills and the user's
     system_prompt += shelf.listing().text            # the section that the model always sees
     with shelf.turn() as turn:                       # one user message to its final answer
         turn.load("pdf")                             # a skill's instructions, when the model asks for them

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from skillshelf import DirectorySource, MemorySource, Shelf
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from threats.workspace import GOOD, PLAIN, Workspace, assert_standard, collect_output, write_skill
 
 REACH = re.compile(r"reach it as (.+)$")
@@ -111,7 +112,7 @@ def test_project_comes_before_user_before_bundled(home: Path, workspace: Workspa
     """N07: the project's skill gets a shared name, and each of the others answers to name@source."""
     workspace.skill("skill-authoring", body="The project's.\n")
     write_skill(home / ".agents/skills/skill-authoring", "d", "The user's.\n", {})
-    shelf = Shelf.open(workspace.root)
+    shelf = WorkspaceSkills(workspace.root).shelf
     turn = shelf.turn()
     assert turn.load("skill-authoring").text == "The project's.\n"
     assert turn.load("skill-authoring@project").text == "The project's.\n"

@@ -194,7 +194,7 @@ def view_context(core: AgentCore) -> RenderableType:
     context = core.context
     shares = {
         "system": context.system,
-        "tools": context.tools,
+        "tools": sum(tokens for _, tokens in context.tools),
         "listing": sum(tokens for _, tokens in context.listing),
         "loaded": sum(tokens for _, tokens in context.loaded),
         "history": context.history,
@@ -239,7 +239,7 @@ def _draw_bar(shares: Mapping[str, int], window: int) -> Text:
 
 def _list_largest(context: Context, share: str) -> str:
     """Return the skills that take most of a share."""
-    parts = {"listing": context.listing, "loaded": context.loaded}.get(share, ())
+    parts = {"tools": context.tools, "listing": context.listing, "loaded": context.loaded}.get(share, ())
     largest = sorted((part for part in parts if part[0]), key=lambda part: -part[1])
     listed = ", ".join(f"{clean_line(skill)} {tokens:,}" for skill, tokens in largest[:_MAX_SHARES])
     if len(largest) > _MAX_SHARES:

@@ -1,6 +1,7 @@
 """`skillshelf cost`: how many tokens each skill takes from a model's context window, and when."""
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skillshelf.cli._output import Output
@@ -10,11 +11,11 @@ from skillshelf.errors import SkillError
 from skillshelf.lint import MAX_TOKENS
 from skillshelf.listing import Listing
 from skillshelf.settings import load_settings
-from skillshelf.shelf import Shelf, Turn
-from skillshelf.skills import SkillDescriptor
+from skillshelf.shelf import Shelf, Turn, all_tools
+from skillshelf.skills import SkillDescriptor, Tool
 from skillshelf.text import count_noun, list_names
 from skillshelf.text.tables import Cell, Column, draw_bar
-from skillshelf.text.tokens import count, estimate
+from skillshelf.text.tokens import Counter, count, count_tool, estimate
 
 EXAMPLES = """
   skillshelf cost                       estimate the tokens
@@ -28,8 +29,10 @@ class SkillCost:
     """The number of tokens that each part of a skill takes."""
 
     name: str
-    every_call: int
+    listing: int
     """The tokens of its entry in the listing."""
+    tools: int
+    """The tokens of its tools' definitions, which are in every call, too."""
     instructions: int
     references: int
     """The tokens of all its references together."""
@@ -56,12 +59,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
             {
                 "skills": [_cost_as_json(cost) for cost in costs],
                 "listing_tokens": listing.tokens,
+                "tool_tokens": _count_tools(all_tools(shelf), counter),
                 "exact": args.exact,
                 "warnings": warnings,
             }
         )
         return 0
-    _print_costs(costs, listing, out)
+    _print_costs(costs, listing, shelf, out)
     for warning in warnings:
         out.print_styled(f"warning: {warning}", "yellow")
     return 0
@@ -70,7 +74,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 def _cost_as_json(cost: SkillCost) -> dict[str, object]:
     return {
         "name": cost.name,
-        "listing_tokens": cost.every_call,
+        "listing_tokens": cost.listing,
+        "tool_tokens": cost.tools,
         "instruction_tokens": cost.instructions,
         "reference_tokens": cost.references,
     }
@@ -79,16 +84,22 @@ def _cost_as_json(cost: SkillCost) -> dict[str, object]:
 def _measure_skills(shelf: Shelf, listing: Listing) -> list[SkillCost]:
     """Return the cost of each skill, the most expensive instructions first."""
     entries = {entry.name: entry for entry in listing.entries}
+    offered = {tool.name: tool for tool in shelf.tools()}
     costs = []
     for name, skill in shelf.catalog.items():
         entry = entries.get(name)
-        every_call = 0
+        in_listing = 0
         if entry is not None:
-            every_call = shelf.counter(entry.render())
+            in_listing = shelf.counter(entry.render())
+        tools = [offered[tool] for tool in shelf.permissions_of(name) if tool in offered]
         instructions = _count_tokens(shelf, skill)
         references = sum(_count_tokens(shelf, skill, path) for path in skill.references)
-        costs.append(SkillCost(name, every_call, instructions, references))
+        costs.append(SkillCost(name, in_listing, _count_tools(tools, shelf.counter), instructions, references))
     return sorted(costs, key=lambda cost: (-cost.instructions, cost.name))
+
+
+def _count_tools(tools: Iterable[Tool], counter: Counter) -> int:
+    return sum(count_tool(tool.name, tool.description, tool.parameters, counter) for tool in tools)
 
 
 def _count_tokens(shelf: Shelf, skill: SkillDescriptor, reference: str = "") -> int:
@@ -127,10 +138,11 @@ def _find_shortened(listing: Listing, shelf: Shelf, budget: int) -> list[str]:
     ]
 
 
-def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:
+def _print_costs(costs: list[SkillCost], listing: Listing, shelf: Shelf, out: Output) -> None:
     columns = [
         Column("skill", style="bold"),
-        Column("every call", right=True),
+        Column("listing", right=True),
+        Column("tools", right=True),
         Column("loaded", right=True),
         Column("references", right=True),
     ]
@@ -139,20 +151,24 @@ def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:
         rows.append(
             [
                 cost.name,
-                _format_number(cost.every_call),
+                _format_number(cost.listing),
+                _format_number(cost.tools),
                 _format_number(cost.instructions),
                 _format_number(cost.references),
             ]
         )
 
-    framing = listing.tokens - sum(cost.every_call for cost in costs)
-    rows.append([Cell("heading and how to load", "dim"), _format_number(framing), "", ""])
+    framing = listing.tokens - sum(cost.listing for cost in costs)
+    tools = _count_tools(all_tools(shelf), shelf.counter)
+    finding = tools - sum(cost.tools for cost in costs)
+    rows.append([Cell("find and load skills", "dim"), _format_number(framing), _format_number(finding), "", ""])
     instructions = sum(cost.instructions for cost in costs)
     references = sum(cost.references for cost in costs)
     rows.append(
         [
             Cell("total", "bold"),
             Cell(f"{listing.tokens:,}", "bold"),
+            Cell(f"{tools:,}", "bold"),
             Cell(f"{instructions:,}", "bold"),
             Cell(f"{references:,}", "bold"),
         ]
@@ -162,6 +178,7 @@ def _print_costs(costs: list[SkillCost], listing: Listing, out: Output) -> None:
         _add_bars(costs, columns, rows, out.console.width)
     out.print_table(columns, rows)
     out.print()
+    out.print_styled(f"Every call: {listing.tokens + tools:,} tokens for the listing and the tools.")
 
 
 def _format_number(tokens: int) -> str:
@@ -170,7 +187,7 @@ def _format_number(tokens: int) -> str:
 
 def _add_bars(costs: list[SkillCost], columns: list[Column], rows: list[list[str | Cell]], screen: int) -> None:
     """Add a column with a bar for the instructions of each skill. The last two rows are not skills."""
-    length = max(4, min(24, screen - screen // 3 - 35))
+    length = max(4, min(24, screen - screen // 3 - 43))
     most = max((cost.instructions for cost in costs), default=0)
     columns.append(Column(""))
     for cost, row in zip(costs, rows, strict=False):

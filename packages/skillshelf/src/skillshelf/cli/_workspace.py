@@ -38,7 +38,12 @@ def open_shelf(
     off: dict[str, Choice] = dict.fromkeys(without, "off")
     with keep_output_clean():
         sources = workspace_sources(
-            workspace, project, attach_skills(args), packages=find_packages(args), entry_points=True
+            workspace,
+            project,
+            attach_skills(args),
+            packages=find_packages(args),
+            entry_points=True,
+            authoring=True,
         )
         return Shelf([*sources, *further], counter=counter, choices={**load_choices(), **off}, here=workspace.folder)
 

@@ -92,7 +92,7 @@ class Shelf:
         counter: Counter = estimate,
         choices: Mapping[str, Choice] | None = None,
     ) -> "Shelf":
-        """Open the skills of a workspace: the program's own, then the project's, the user's, and the bundled ones.
+        """Open the skills of a workspace: the program's own, then the project's and the user's.
 
         A `root` is taken as it is. Without one, the workspace is found around the current folder: the whole repository,
         or the folder and the skills folders of its parents. `find_workspace(folder)` does the same for another folder.
@@ -399,8 +399,12 @@ def workspace_sources(
     *,
     packages: Sequence[str] = (),
     entry_points: bool = False,
+    authoring: bool = False,
 ) -> list[Source]:
-    """Return the sources of a workspace in order of precedence. `project` are those of the project's own skills."""
+    """Return the sources of a workspace in order of precedence. `project` are those of the project's own skills.
+
+    With `authoring`, the bundled skill about writing skills comes last.
+    """
     if isinstance(packages, str):
         packages = [packages]  # its letters are not names of packages
     sources: list[Source] = [ObjectSource(skills)]
@@ -417,7 +421,8 @@ def workspace_sources(
 
     if entry_points:
         sources.append(EntryPointSource(without=packages))
-    sources.append(PackageSource("skillshelf.skill_authoring", name=BUNDLED))
+    if authoring:
+        sources.append(PackageSource("skillshelf.skill_authoring", name=BUNDLED))
     return sources
 
 

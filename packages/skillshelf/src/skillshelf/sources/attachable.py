@@ -16,7 +16,10 @@ from skillshelf.sources.entry_points import find_entry_points
 from skillshelf.text import closest_names
 
 ENTRY_POINTS = "skillshelf.attachable"
-_ALWAYS_THERE = ("find-skills", "skill-authoring")
+_NEVER_ATTACHED = {
+    "find-skills": "It is on every shelf",
+    "skill-authoring": "The command line and the chat have it; a program takes packages=['skillshelf.skill_authoring']",
+}
 _INSTALL = "pip install 'skillshelf[skills]'"
 
 
@@ -136,8 +139,8 @@ def attach_skill(text: str) -> BaseSkill:
     skill = next((skill for skill in attachable if skill.name == name), None)
     if skill is not None:
         return skill.construct(setting)
-    if name in _ALWAYS_THERE:
-        raise SettingsError(f"The skill {name!r} is on every shelf. There is nothing to attach.")
+    if name in _NEVER_ATTACHED:
+        raise SettingsError(f"There is no need to attach the skill {name!r}. {_NEVER_ATTACHED[name]}.")
     if not attachable:
         raise SettingsError(f"There is no skill {name!r} to attach. The skills that come with skillshelf: {_INSTALL}")
     names = [skill.name for skill in attachable]

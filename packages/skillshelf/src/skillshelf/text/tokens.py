@@ -1,6 +1,7 @@
 """Count the tokens of a text: an estimate that needs nothing, or the exact number with the extra `tokens`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from skillshelf.errors import MissingExtraError
 
@@ -60,6 +61,14 @@ def estimate(text: str) -> int:
     priced = text.encode("utf-8", "surrogatepass").translate(_TABLE)
     units = sum(priced) - priced.count(_RUN) * _MERGED
     return max(1, (units + UNIT // 2) // UNIT)
+
+
+def count_tool(name: str, description: str, parameters: Mapping[str, Any], counter: Counter = estimate) -> int:
+    """Return the tokens of a tool's definition, which is part of every call."""
+    import json  # only if needed: `import skillshelf` is to be quick
+
+    definition = {"name": name, "description": description, "parameters": parameters}
+    return counter(json.dumps(definition, ensure_ascii=False))
 
 
 def count(text: str) -> int:

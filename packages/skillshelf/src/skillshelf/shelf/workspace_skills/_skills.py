@@ -79,7 +79,12 @@ class WorkspaceSkills:
             self.shelf = skills
         else:
             sources = workspace_sources(
-                workspace, self.trusted or project, skills, packages=packages, entry_points=entry_points
+                workspace,
+                self.trusted or project,
+                skills,
+                packages=packages,
+                entry_points=entry_points,
+                authoring=True,
             )
             self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
