@@ -16,9 +16,11 @@ from importable import importable
 from killed import die_at
 from skillshelf import PackageSource, Shelf
 from skillshelf.lint import check_code_skills, check_path
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.skillmd.templates import find_template_sentences
 from skillshelf.sources import EntryPointSource, ObjectSource
 from skillshelf.testing import check_package
+from skillshelf.trust import Trust
 from skillshelf_evals import find_cases
 
 Run = Callable[..., tuple[int, str, str]]
@@ -38,40 +40,53 @@ def fill_in(folder: Path) -> None:
             file.write_text(file.read_text().replace(sentence.text, "It does."))
 
 
-def test_a_new_skill_is_on_the_shelf_at_once(run: Run, tmp_path: Path) -> None:
-    """The answer names the files and the next step."""
+def test_a_new_skill_is_in_use_at_once(run: Run, tmp_path: Path) -> None:
+    """The answer names the file and the next steps. Nobody has to review what they have just made."""
     assert run("new", "pdf-forms") == snapshot(
         (
             0,
             """\
-.skillshelf/skills/pdf-forms/SKILL.md
-.skillshelf/skills/pdf-forms/references/details.md
+.agents/skills/pdf-forms/SKILL.md
 
-Write the description first: a model sees nothing else before it loads the skill. Then run
-  skillshelf check .skillshelf/skills/pdf-forms
-which names every sentence of the template that you have not replaced.
+Write the description first: a model sees nothing else before it loads the skill. Then replace the steps,
+check the skill, and approve what you have made of it:
+  skillshelf check .agents/skills/pdf-forms
+  skillshelf trust --yes pdf-forms
 """,
             "",
         )
     )
-    assert files(tmp_path) == [
-        ".skillshelf/skills/pdf-forms/SKILL.md",
-        ".skillshelf/skills/pdf-forms/references/details.md",
-    ]
+    assert files(tmp_path) == [".agents/skills/pdf-forms/SKILL.md"]
     assert run("why", "pdf-forms")[0] == 0
+    skills = WorkspaceSkills(tmp_path, trust=Trust.open())
+    assert (list(skills.shelf.catalog), skills.pending) == (["pdf-forms", "skill-authoring"], ())
 
 
-def test_a_check_names_each_sentence_of_the_template_that_is_left(run: Run, tmp_path: Path) -> None:
-    """An untouched skill fails for these and nothing else, and passes once all of them are replaced."""
+def test_only_what_new_wrote_is_approved(run: Run, tmp_path: Path) -> None:
+    """Another skill beside it, and a later change of this one, wait for a review."""
+    other = tmp_path / ".agents/skills/other/SKILL.md"
+    other.parent.mkdir(parents=True)
+    other.write_text("---\nname: other\ndescription: From a clone.\n---\n")
     run("new", "pdf-forms")
-    untouched = [(note.severity, note.code) for note in check_path(tmp_path)]
-    assert set(untouched) == {("error", "template-text")}
-    assert run("check")[0] == 1
+    fill_in(tmp_path)
+    pending = WorkspaceSkills(tmp_path, trust=Trust.open()).pending
+    assert [(skill.name, skill.status) for skill in pending] == [("other", "new"), ("pdf-forms", "changed")]
 
-    skill = tmp_path / ".skillshelf/skills/pdf-forms/SKILL.md"
-    skill.write_text(skill.read_text().replace("Say here what the skill does.", "Fill in PDF forms."))
-    assert len(check_path(tmp_path)) == len(untouched) - 1
-    assert ":3: template-text (error)" in run("check")[1]
+
+def test_a_skill_that_cannot_be_approved_is_created_all_the_same(run: Run, tmp_path: Path) -> None:
+    state_home = Path(os.environ["HOME"]) / ".local/state"
+    state_home.mkdir(parents=True)
+    (state_home / "skillshelf").write_text("")
+    code, _, err = run("new", "pdf-forms")
+    assert (code, files(tmp_path)) == (0, [".agents/skills/pdf-forms/SKILL.md"])
+    assert "waits for your review: `skillshelf trust`" in err
+
+
+def test_a_check_names_the_one_line_that_is_left_to_write(run: Run, tmp_path: Path) -> None:
+    """An untouched skill fails for its description and nothing else, and passes once it has one."""
+    run("new", "pdf-forms")
+    assert [(note.severity, note.code, note.line) for note in check_path(tmp_path)] == [("error", "template-text", 3)]
+    assert run("check")[0] == 1
 
     fill_in(tmp_path)
     assert check_path(tmp_path) == []
@@ -81,12 +96,15 @@ def test_a_check_names_each_sentence_of_the_template_that_is_left(run: Run, tmp_
 def test_a_sentence_of_the_template_is_found_with_other_line_breaks(run: Run, tmp_path: Path) -> None:
     """An author's editor may have wrapped it. The line is that of its first word."""
     run("new", "pdf-forms")
-    details = tmp_path / ".skillshelf/skills/pdf-forms/references/details.md"
-    details.write_bytes(b"# Details\n\nFirst.\r\nTables, long\r\n   examples,\tspecial cases. More.\n")
-    notes = [note for note in check_path(tmp_path) if note.path.endswith("details.md")]
-    assert [(note.code, note.line) for note in notes] == [("template-text", 4)]
-    details.write_text("# Details\n\nTables, long examples, very special cases.\n")
-    assert [note for note in check_path(tmp_path) if note.path.endswith("details.md")] == []
+    skill = tmp_path / ".agents/skills/pdf-forms/SKILL.md"
+    text = skill.read_text()
+    wrapped = text.replace("description: ", "description: >\n  ").replace("does, and when", "does,\r\n   and\twhen")
+    skill.write_text(wrapped)
+    assert [(note.code, note.line) for note in check_path(tmp_path) if note.severity == "error"] == [
+        ("template-text", 4)
+    ]
+    skill.write_text(text.replace("Say here what", "It says what"))
+    assert check_path(tmp_path) == []
 
 
 def test_a_new_skill_can_be_created_elsewhere(run: Run, tmp_path: Path) -> None:
@@ -94,7 +112,7 @@ def test_a_new_skill_can_be_created_elsewhere(run: Run, tmp_path: Path) -> None:
     assert run("new", "pdf", "--in", ".claude/skills")[0] == 0
     assert run("new", "pdf", "-C", "app")[0] == 0
     assert (tmp_path / ".claude/skills/pdf/SKILL.md").exists()
-    assert (tmp_path / "app/.skillshelf/skills/pdf/SKILL.md").exists()
+    assert (tmp_path / "app/.agents/skills/pdf/SKILL.md").exists()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +140,7 @@ def test_invalid_names_are_refused(run: Run, tmp_path: Path, name: str, right: s
 @pytest.mark.parametrize("existing", ["folder", "file", "link"])
 def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None:
     """An existing file or folder stays unchanged."""
-    place = tmp_path / ".skillshelf/skills/pdf"
+    place = tmp_path / ".agents/skills/pdf"
     place.parent.mkdir(parents=True)
     if existing == "folder":
         place.mkdir()
@@ -132,8 +150,8 @@ def test_nothing_is_overwritten(run: Run, tmp_path: Path, existing: str) -> None
         place.symlink_to("/nowhere")
     code, _, err = run("new", "pdf")
     assert code == 1
-    assert ".skillshelf/skills/pdf already exists" in err
-    assert files(tmp_path) == ([".skillshelf/skills/pdf"] if existing == "file" else [])
+    assert ".agents/skills/pdf already exists" in err
+    assert files(tmp_path) == ([".agents/skills/pdf"] if existing == "file" else [])
 
 
 @pytest.mark.parametrize(
@@ -194,25 +212,25 @@ def test_a_draft_left_by_a_killed_process_is_not_a_skill(run: Run, tmp_path: Pat
     """It is not listed and does not block the name, and the next `new` removes it."""
     code = "from skillshelf.cli import main; main(['new', 'pdf'])"
     die_at("rename", code, tmp_path)
-    (draft,) = (tmp_path / ".skillshelf/skills/.skillshelf-new").iterdir()
+    (draft,) = (tmp_path / ".agents/skills/.skillshelf-new").iterdir()
     assert (draft / "SKILL.md").exists()
     listed = json.loads(run("list", "--json")[1])
     assert "pdf" not in [skill["name"] for skill in listed["skills"]]
     assert run("new", "pdf")[0] == 0
-    assert [path.name for path in (tmp_path / ".skillshelf/skills").iterdir()] == ["pdf"]
+    assert [path.name for path in (tmp_path / ".agents/skills").iterdir()] == ["pdf"]
 
 
 def test_a_link_in_place_of_the_drafts_folder_is_not_followed(run: Run, tmp_path: Path) -> None:
     """A clone cannot make `new` write outside the folder."""
-    (tmp_path / ".skillshelf/skills").mkdir(parents=True)
+    (tmp_path / ".agents/skills").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
-    (tmp_path / ".skillshelf/skills/.skillshelf-new").symlink_to(tmp_path / "outside")
+    (tmp_path / ".agents/skills/.skillshelf-new").symlink_to(tmp_path / "outside")
     code, _, err = run("new", "pdf")
     assert (code, "cannot be written" in err) == (1, True)
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-@pytest.mark.parametrize("link", [".skillshelf", ".skillshelf/skills"])
+@pytest.mark.parametrize("link", [".agents", ".agents/skills"])
 def test_a_link_out_of_the_workspace_is_not_followed(run: Run, tmp_path: Path, link: str) -> None:
     """A clone cannot choose where a new skill goes. A folder that the user names with --in may be anywhere."""
     outside = tmp_path / "outside"

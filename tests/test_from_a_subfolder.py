@@ -102,8 +102,8 @@ def test_a_folder_given_with_C_is_taken_as_it_is(run: Run, package: Path, monkey
 
 def test_new_creates_the_skill_at_the_root(run: Run, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(package)
-    assert run("new", "fresh")[1].startswith("../../.skillshelf/skills/fresh/SKILL.md\n")
-    assert (package.parents[1] / ".skillshelf/skills/fresh/SKILL.md").exists()
+    assert run("new", "fresh")[1].startswith("../../.agents/skills/fresh/SKILL.md\n")
+    assert (package.parents[1] / ".agents/skills/fresh/SKILL.md").exists()
 
 
 def test_annotations_for_a_service_name_paths_in_the_repository(

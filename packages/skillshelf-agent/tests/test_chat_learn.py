@@ -16,7 +16,7 @@ from skillshelf.shelf import Shelf
 from skillshelf_agent.sessions import Sessions
 from skillshelf_evals import list_cases
 
-FOLDER = ".skillshelf/skills/bump-version"
+FOLDER = ".agents/skills/bump-version"
 SKILL = """\
 ---
 name: bump-version

@@ -394,7 +394,7 @@ def _set_policy(face: ChatFace, mode: str) -> None:
     face.print(*view_policy(face.core))
 
 
-_SKILLS = ".skillshelf/skills"
+_SKILLS = ".agents/skills"
 _SKILL_FILE = re.compile(rf"(?:\./)?{re.escape(_SKILLS)}/([^/]+)/(?:SKILL\.md|evals/cases\.yaml)")
 
 _REQUEST = """\

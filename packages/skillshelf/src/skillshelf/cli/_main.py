@@ -63,7 +63,7 @@ _USAGE = "skillshelf [-h] [--version] [--json] [-C DIR] COMMAND ..."
 _DESCRIPTION = "A shelf of skills for agents: find, check and measure SKILL.md files and Python skills."
 _EXAMPLES = """
 examples:
-  skillshelf new pdf-forms              create a skill in .skillshelf/skills/
+  skillshelf new pdf-forms              create a skill in .agents/skills/
   skillshelf list                       list the skills on the shelf
   skillshelf check                      find mistakes in your skills
   skillshelf why pdf-forms              find out why a skill is there, or is not

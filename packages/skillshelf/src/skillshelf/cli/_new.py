@@ -1,6 +1,7 @@
 """`skillshelf new`: create a skill, or a project with a package of skills, from a template."""
 
 import argparse
+import hashlib
 import keyword
 import os
 import re
@@ -9,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser
+from skillshelf.errors import TrustError
 from skillshelf.files import NotPlainFile, create_folder, is_at_or_inside
 from skillshelf.lint import check_name, suggest_name
 from skillshelf.skillmd.templates import fill_code_skill, fill_project, fill_skill, module_name
 from skillshelf.sources.workspace import choose_workspace, relative
 
 EXAMPLES = """
-  skillshelf new pdf-forms                      .skillshelf/skills/pdf-forms/SKILL.md
+  skillshelf new pdf-forms                      .agents/skills/pdf-forms/SKILL.md
   skillshelf new pdf-forms --in .claude/skills  .claude/skills/pdf-forms/SKILL.md
   skillshelf new graph-rag --code src/my_skills a subpackage with skill.py and references/
   skillshelf new --package my_skills rag browser  a project to install, with tests and evals, and two skills
@@ -69,6 +71,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         draft = _draft_skill(args.names[0], args)
     created = _create(draft)
+    if args.project is None and not args.code:  # only skills with a SKILL.md need an approval
+        _approve(draft, args)
     if args.json:
         out.print_json({"names": list(draft.names), "path": os.path.abspath(draft.folder), "created": created})
         return 0
@@ -107,16 +111,17 @@ def _find_name_problem(name: str, names: Sequence[str]) -> str:
 
 def _draft_skill(name: str, args: argparse.Namespace) -> _NewFiles:
     root = relative(choose_workspace(args.workspace).root)
-    parent = args.parent or os.path.join(root, ".skillshelf", "skills")
+    parent = args.parent or os.path.join(root, ".agents", "skills")
     # A cloned repository may contain such a link. A folder named with --in is the user's own choice.
     if not args.parent and _leads_outside(parent, root):
         message = f"{relative(os.path.abspath(parent))} is a link out of the workspace."
         raise CommandError(message, "Use --in DIR.", code="outside-workspace", exit_code=1)
     folder = os.path.join(parent, name)
     next_steps = (
-        "Write the description first: a model sees nothing else before it loads the skill. Then run",
+        "Write the description first: a model sees nothing else before it loads the skill. Then replace the steps,",
+        "check the skill, and approve what you have made of it:",
         f"  skillshelf check {relative(os.path.abspath(folder))}",
-        "which names every sentence of the template that you have not replaced.",
+        f"  skillshelf trust --yes {name}",
     )
     return _NewFiles([name], folder, {folder: fill_skill(name)}, next_steps)
 
@@ -206,3 +211,21 @@ def _create(draft: _NewFiles) -> list[str]:
         reason = error.reason if isinstance(error, NotPlainFile) else error.strerror
         raise CommandError(f"{shown_folder} cannot be written: {reason}.", code="not-writable", exit_code=1) from error
     return created
+
+
+def _approve(draft: _NewFiles, args: argparse.Namespace) -> None:
+    """Approve a new skill exactly as it was written: the user has just asked for it."""
+    from skillshelf.shelf import project_sources
+    from skillshelf.trust import Trust, TrustedSource
+
+    written = {
+        os.path.join(os.path.realpath(folder), path): hashlib.sha256(text.encode()).hexdigest()
+        for folder, files in draft.folders.items()
+        for path, text in files.items()
+    }
+    try:
+        trust = Trust.open()
+        for source in project_sources(choose_workspace(args.workspace)):
+            TrustedSource(source, trust).approve_writes(written)
+    except TrustError as error:
+        complain(f"{error} So it waits for your review: `skillshelf trust`.")

@@ -13,7 +13,7 @@ class SkillAuthoringSkill(BaseSkill):
     instructions = """
     A skill is a folder with a SKILL.md: frontmatter (`name`, `description`) between two lines `---`, then instructions.
 
-    1. Choose a name: lowercase letters, digits and hyphens, the same as the folder. Put it under `.skillshelf/skills/`.
+    1. Choose a name: lowercase letters, digits and hyphens, the same as the folder. Put it under `.agents/skills/`.
     2. Write the description first: what the skill does and when to use it, in the words a person would ask with. It is
        all a model sees before it loads the skill. Load the reference `descriptions.md` for how to word it.
     3. Write the instructions as steps to follow, under 500 lines. Move what is needed only sometimes into files under

@@ -1,6 +1,6 @@
 """The texts of `skillshelf new`: a skill, a code skill, and a project. `<<…>>` marks what the author has to replace."""
 
-_DESCRIPTION = "<<Say here what the skill does.>> <<Use when … name the words, files and errors that people ask with.>>"
+_DESCRIPTION = "<<Say here what the skill does, and when to use it. Name the words and files people ask with.>>"
 
 _GUIDE = """\
 # $title
@@ -17,14 +17,9 @@ description: {_DESCRIPTION}
 
 # $title
 
-1. <<Write the steps to follow, one per line, each starting with a verb.>>
-2. <<Say what a good result looks like, and what to do when a step fails.>>
-3. Load the reference `details.md` for details that are rarely needed.
-""",
-    "references/details.md": """\
-# $title: details
-
-<<Tables, long examples, special cases.>> <<A model reads this file only when the instructions tell it to.>>
+1. Ask for what the task needs and the user has not said.
+2. Do the task, and check the result.
+3. Report what was done, and what could not be done.
 """,
 }
 
