@@ -125,15 +125,28 @@ def test_list_shows_a_line_per_skill(run: Run, shelf: Path) -> None:
     assert (code, err) == (0, "")
     assert without_bundled_skills(out) == snapshot(
         [
-            "name  source  tokens  refs  description",
-            "deploy  project  2  [repaired] Ship it: carefully",
+            "name  marks  source  tokens  refs  description",
+            "deploy  repaired  project  2  Ship it: carefully",
             "pdf  project  5  1  Fill in PDF forms.",
-            "pdf  project  2  [shadowed] The old one.",
-            "secret  project  2  [manual] For people.",
+            "pdf  shadowed  project  2  The old one.",
+            "secret  manual  project  2  For people.",
             "",
-            "1 file has problems: run `skillshelf check`",
         ]
     )
+    assert out.splitlines()[-1] == (
+        "5 skills: 4 project, 1 bundled. 1 file has problems: run `skillshelf check`. "
+        "4 to review: run `skillshelf trust`."
+    )
+
+
+def test_list_and_check_agree_on_how_serious_a_fault_is(run: Run, shelf: Path) -> None:
+    """What the format forbids is an error in both, though the skill is on the shelf."""
+    listed, checked = (json.loads(run(command, "--json")[1])["diagnostics"] for command in ("list", "check"))
+    severities = {(note["path"], note["line"], note["code"]): note["severity"] for note in checked}
+    both = [note for note in listed if (note["path"], note["line"], note["code"]) in severities]
+    assert [note["code"] for note in both if note["severity"] == "error"] == ["yaml-repaired"]
+    for note in both:
+        assert note["severity"] == severities[note["path"], note["line"], note["code"]]
 
 
 def test_columns_are_aligned_below_wide_characters(run: Run, write: Callable[..., Path]) -> None:

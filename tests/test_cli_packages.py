@@ -191,11 +191,9 @@ def shop(site: Path, cwd: Path, *words: str) -> str:
 
 
 def test_list_marks_skills_without_their_tools(site: Path, tmp_path: Path) -> None:
-    """A line below the table names them and says how to learn more."""
     output = shop(site, tmp_path, "list")
-    marked = [line.split()[0] for line in output.splitlines() if "[tools missing]" in line]
+    marked = [line.split()[0] for line in output.splitlines() if "  tools missing  " in line]
     assert marked == ["clock", "orders", "terminal"]
-    assert "The model does not have all tools of clock, orders, terminal: `skillshelf why NAME` says why." in output
 
 
 def test_show_gives_the_class_and_the_permission_of_each_tool(site: Path, tmp_path: Path) -> None:

@@ -147,7 +147,30 @@ def test_wide_text_stays_on_the_screen(write: Callable[..., Path], tmp_path: Pat
     for command in ("list", "cost"):
         lines = STYLE.sub("", run_on_terminal(command, cwd=tmp_path, columns=columns)).splitlines()
         assert max(map(cell_len, lines)) <= columns
-    assert "…" in "".join(lines)
+
+
+@pytest.mark.parametrize("columns", [40, 70, 100])
+def test_a_name_is_never_cut(write: Callable[..., Path], tmp_path: Path, columns: int) -> None:
+    """On a narrow screen, the description gives way, and then the numbers."""
+    names = ["a-name-of-thirty-six-letters-in-words", "pdf"]
+    for name in names:
+        write(name, "Explains at length what it is for, and when to use it. " * 3, "Load `a.md`.\n", a_md="A page.\n")
+    lines = STYLE.sub("", run_on_terminal("list", cwd=tmp_path, columns=columns)).splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == names
+    assert ("descr" in lines[0]) == (columns >= 70)
+
+
+def test_a_list_longer_than_the_screen_goes_to_the_pager(write: Callable[..., Path], tmp_path: Path) -> None:
+    """The counts stay on the screen."""
+    for number in range(60):
+        write(f"skill-{number:02}")
+    pager = tmp_path / "pager.sh"
+    pager.write_text(f"#!/bin/sh\nwc -l > {tmp_path}/paged\n")
+    pager.chmod(0o755)
+    output = STYLE.sub("", run_on_terminal("list", cwd=tmp_path, PAGER=str(pager)))
+    assert int((tmp_path / "paged").read_text()) == 62
+    assert output.startswith("61 skills: 60 project, 1 bundled.")
+    assert "skill-30" not in output
 
 
 def test_bars_show_the_length_of_instructions(write: Callable[..., Path], tmp_path: Path) -> None:

@@ -2,19 +2,20 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
-from skillshelf.cli._workspace import all_candidates, open_shelf, read_instructions, skill_as_json
+from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf, read_instructions, skill_as_json
+from skillshelf.errors import SkillError
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import READING
 from skillshelf.skills import Candidate, Diagnostic
 from skillshelf.sources import PackageSource
-from skillshelf.text import count_noun, list_names
+from skillshelf.text import count_noun
 from skillshelf.text.tables import Cell, Column
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ EXAMPLES = """
   skillshelf list --json | jq '.skills[].name'
 """
 _TOOLS_MISSING = "tools missing"
-_MAX_LISTED_NAMES = 5
+_MARKS = Column("marks", style="yellow")
 _COLUMNS = (
     Column("name", style="bold"),
+    _MARKS,
     Column("source", style="cyan"),
     Column("tokens", right=True),
     Column("refs", right=True),
@@ -45,28 +47,20 @@ def run(args: argparse.Namespace, out: Output) -> int:
     repaired = _find_repaired_files(shelf.catalog.diagnostics)
     candidates = sorted([*all_candidates(shelf.catalog), *shelf.chosen.off], key=lambda candidate: candidate.found.name)
     skills = [_describe(shelf, candidate, repaired) for candidate in candidates]
-    attachable = _find_attachable(candidates)
     if args.json:
         out.print_json(
             {
                 "skills": skills,
-                "attachable": [_attachable_as_json(*entry) for entry in attachable.items()],
-                "diagnostics": [asdict(note) for note in shelf.catalog.diagnostics],
+                "attachable": [_attachable_as_json(*entry) for entry in _find_attachable(candidates).items()],
+                "diagnostics": [_diagnostic_as_json(note) for note in shelf.catalog.diagnostics],
             }
         )
         return 0
-    out.print_table(_COLUMNS, [_make_row(skill) for skill in skills])
-    out.print()
-    _print_counts(shelf, candidates, out)
-    _print_attachable(attachable, out)
+
+    columns, rows = _make_table(skills)
+    counts = _write_counts(shelf, candidates, args)
+    out.print_paged_table(columns, rows, counts)
     _print_empty_packages(shelf, candidates, out)
-    without_tools = [skill["name"] for skill in skills if _TOOLS_MISSING in skill["marks"]]
-    if without_tools:
-        names = list_names(without_tools, _MAX_LISTED_NAMES)
-        out.print_styled(f"The model does not have all tools of {names}: `skillshelf why NAME` says why.", "yellow")
-    problems = find_problems(shelf)
-    if problems:
-        out.print_styled(f"{problems.summary}: run `{problems.command}`", "yellow")
     return 0
 
 
@@ -105,32 +99,61 @@ def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[st
     }
 
 
-def _make_row(skill: dict[str, Any]) -> list[str | Cell]:
-    marks = skill["marks"]
-    return [
-        Cell(skill["name"], "dim" if "shadowed" in marks or "off" in marks else ""),
-        skill["source"],
-        f"{skill['tokens']:,}",
-        str(len(skill["references"]) or ""),
-        Cell(skill["description"], mark=f"[{', '.join(marks)}]" if marks else ""),
-    ]
+def _make_table(skills: Sequence[dict[str, Any]]) -> tuple[list[Column], list[list[str | Cell]]]:
+    """Return the columns and rows of the list. There is a column for marks if a skill has one."""
+    columns = [*_COLUMNS]
+    rows: list[list[str | Cell]] = []
+    for skill in skills:
+        marks = skill["marks"]
+        rows.append(
+            [
+                Cell(skill["name"], "dim" if "shadowed" in marks or "off" in marks else ""),
+                ", ".join(marks),
+                skill["source"],
+                f"{skill['tokens']:,}",
+                str(len(skill["references"]) or ""),
+                skill["description"],
+            ]
+        )
+    if not any(skill["marks"] for skill in skills):
+        columns.remove(_MARKS)
+        rows = [[name, *others] for name, _, *others in rows]
+    return columns, rows
 
 
-def _print_counts(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:
-    if candidates:
-        sources = Counter(candidate.descriptor.source for candidate in candidates)
-        counts = ", ".join(f"{count:,} {source}" for source, count in sources.items())
-        out.print_styled(f"{count_noun(len(candidates), 'skill')}: {counts}", "dim")
-        if shelf.chosen.off:
-            from skillshelf.explain import explain_off  # loads the approvals, which other lists need not
-
-            names = [candidate.found.name for candidate in shelf.chosen.off]
-            out.print_styled(str(explain_off(list_names(names, _MAX_LISTED_NAMES), "NAME")), "dim")
+def _write_counts(shelf: Shelf, candidates: Sequence[Candidate], args: argparse.Namespace) -> str:
+    """Return how many skills there are by source, how many files have problems, and what waits for a review."""
+    if not candidates:
+        counts = "No skills."
     else:
-        out.print_styled("No skills.", "dim")
+        sources = Counter(candidate.descriptor.source for candidate in candidates)
+        by_source = ", ".join(f"{count:,} {source}" for source, count in sources.items())
+        counts = f"{count_noun(len(candidates), 'skill')}: {by_source}."
+    problems = find_problems(shelf)
+    if problems:
+        counts += f" {problems.summary}: run `{problems.command}`."
+    pending = _count_pending(args)
+    if pending:
+        counts += f" {pending:,} to review: run `skillshelf trust`."
+    return counts
 
 
-def _find_attachable(candidates: list[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
+def _count_pending(args: argparse.Namespace) -> int:
+    """Return how many skills of the project wait for the user's review."""
+    from skillshelf.shelf import project_sources
+    from skillshelf.trust import Trust, TrustedSource  # `list --json` needs neither
+
+    try:
+        trust = Trust.open()
+        trusted = [TrustedSource(source, trust) for source in project_sources(locate_workspace(args))]
+        for source in trusted:
+            source.refresh()
+        return sum(len(source.pending) for source in trusted)
+    except SkillError:  # `skillshelf doctor` says what is wrong with the record of approvals
+        return 0
+
+
+def _find_attachable(candidates: Sequence[Candidate]) -> dict["AttachableSkill", "Obstacle | None"]:
     """Return the attachable skills that are not on this shelf, each with the reason why it is not available here."""
     from skillshelf.sources.attachable import list_attachable
 
@@ -145,16 +168,14 @@ def _attachable_as_json(skill: "AttachableSkill", obstacle: "Obstacle | None") -
     return described
 
 
-def _print_attachable(attachable: Mapping["AttachableSkill", "Obstacle | None"], out: Output) -> None:
-    available = [skill.usage for skill, obstacle in attachable.items() if not obstacle]
-    if available:
-        out.print_styled(f"bundled, attach with --with: {', '.join(available)}", "dim")
-    missing = [f"{skill.name} ({obstacle.command})" for skill, obstacle in attachable.items() if obstacle]
-    if missing:
-        out.print_styled(f"bundled, not available here: {', '.join(missing)}", "dim")
+def _diagnostic_as_json(note: Diagnostic) -> dict[str, Any]:
+    """Return a diagnostic as `skillshelf check` reports it: what the format forbids is an error there."""
+    from skillshelf.lint import apply_format
+
+    return asdict(apply_format(note) if note.code in READING else note)
 
 
-def _print_empty_packages(shelf: Shelf, candidates: list[Candidate], out: Output) -> None:
+def _print_empty_packages(shelf: Shelf, candidates: Sequence[Candidate], out: Output) -> None:
     """Name the packages that the user asked for and that have no skills, not even faulty ones."""
     reported = {candidate.descriptor.source for candidate in candidates}
     for source in shelf.sources:

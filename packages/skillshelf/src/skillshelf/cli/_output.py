@@ -57,6 +57,21 @@ class Output:
         grid = to_rich(table, cut_to=self.console.width - indent)
         self.print_rich(Padding(grid, (0, 0, 0, indent), expand=False))
 
+    def print_paged_table(self, columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]], summary: str) -> None:
+        """Print a table and a line about it. On a terminal, a table longer than the screen goes to the user's pager."""
+        if self.is_terminal and len(rows) >= self.console.height:
+            from rich.text import Text
+
+            from skillshelf.text.rendering import show_in_pager, truncate_cells
+
+            # A rich table of 10,000 rows takes 2.2 s, and these lines 0.6.
+            lines = [truncate_cells(line, self.console.width) for line in to_plain_lines(Table("", columns, rows))]
+            show_in_pager(self.console, Text("\n".join(lines), no_wrap=True))
+        else:
+            self.print_table(columns, rows)
+            self.print()
+        self.print_styled(summary, "dim")
+
     def print_rich(self, renderable: "RenderableType") -> None:
         """Print a rich object, without its control characters. For terminals only."""
         from skillshelf.text.rendering import Cleaned

@@ -55,7 +55,7 @@ def check_text(text: str, folder: str, *, strict: bool = False) -> list[Diagnost
 
 def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list[Diagnostic]:
     """Check a SKILL.md that has been read."""
-    diagnostics = [_apply_format(note) for note in skill.diagnostics]
+    diagnostics = [apply_format(note) for note in skill.diagnostics]
     diagnostics += check_written_name(skill, folder)
 
     explained: set[str] = set()
@@ -78,7 +78,7 @@ def check_format(skill: SkillText, folder: str, *, strict: bool = False) -> list
     return diagnostics
 
 
-def _apply_format(note: Diagnostic) -> Diagnostic:
+def apply_format(note: Diagnostic) -> Diagnostic:
     """Turn a warning of the lenient reader into an error, unless the format allows the text as it is."""
     if note.severity == "warning" and note.code not in _ALLOWED_BY_FORMAT:
         return replace(note, severity="error")

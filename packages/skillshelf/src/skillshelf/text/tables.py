@@ -1,7 +1,7 @@
 """Printed tables: aligned and complete in a pipe, colored and fitted to the screen in a terminal."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _GAP = "  "
+_MIN_CELLS = 8
+"""A longer text that is cut to fewer cells says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,9 @@ def to_plain_lines(table: Table) -> list[str]:
 def to_rich(table: Table, *, cut_to: int | None = None) -> "RenderableType":
     """Return the table for a terminal. Imports rich.
 
-    Long texts continue on further lines. If `cut_to` gives the width of the screen, a row takes one line instead: the
-    last column gets the space that the others leave, and longer texts end in `…`.
+    Long texts continue on further lines. If `cut_to` gives the width of the screen, a row takes one line instead: each
+    column gets the space that those before it leave, longer texts end in `…`, and a column without room is left out.
+    Only the first column is never cut: a name that is wider than the screen continues on the next line.
     """
     from rich.console import Group
     from rich.text import Text
@@ -105,21 +108,33 @@ def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
     from rich.text import Text
 
     grid = RichTable(box=None, padding=(0, len(_GAP), 0, 0), pad_edge=False, header_style="dim")
-    last = table.columns[-1]
-    for column in table.columns:
-        max_width = None
-        if cut_to is not None and column is not last:
-            max_width = cut_to // 3
+    rows = [_clean_cells(table, row) for row in table.rows]
+    widths: list[int | None] = [None] * len(table.columns)
+    if cut_to is not None:
+        widths = [*_fit_columns(table.columns, rows, cut_to)]
+    for column, width in zip(table.columns, widths, strict=False):
         grid.add_column(
             Text(clean_line(column.title), no_wrap=cut_to is not None, overflow="ellipsis"),
             justify="right" if column.right else "left",
             overflow="fold",
-            max_width=max_width,
+            width=width,
         )
-    for row in table.rows:
-        cells = _clean_cells(table, row)
-        grid.add_row(*(_make_text(cell, wrap=cut_to is None) for cell in cells))
+    for cells in rows:
+        first, *others = cells[: len(widths)]
+        grid.add_row(_make_text(first, wrap=True), *(_make_text(cell, wrap=cut_to is None) for cell in others))
     return grid
+
+
+def _fit_columns(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: int) -> Iterator[int]:
+    """Yield the widths of the columns that have room on the screen."""
+    room = screen
+    for index, column in enumerate(columns):
+        longest = max([_count_cells(clean_line(column.title)), *(_count_cells(row[index].full_text) for row in rows)])
+        width = min(longest, room)
+        if index and width < min(longest, _MIN_CELLS):
+            return
+        yield width
+        room -= width + len(_GAP)
 
 
 def _make_text(cell: Cell, *, wrap: bool) -> "Text":
