@@ -228,6 +228,8 @@ def test_all_faults_are_listed_at_once(company: Path) -> None:
 
 def test_a_class_of_another_library_gets_all_faults_at_once(company: Path) -> None:
     """One run names each fault at its line, with the class's own name, whatever else is wrong with the class."""
+    (company / "company_skills/shell/references").mkdir()
+    (company / "company_skills/shell/references/new.md").write_text("# New")
     (company / "company_skills/shell/skill.py").write_text(
         """\
 from skillshelf import BaseSkill, tool
@@ -265,6 +267,8 @@ class SafeShellSkill(BaseSkill):
         f"{path}:4 invalid-skill",
         f"{path}:12 invalid-skill",
         f"{path}:19 invalid-skill",
+        "company_skills/shell/references/gone.md:0 reference-missing",
+        "company_skills/shell/references/new.md:0 reference-unlisted",
         f"{path}:15 tool-unmarked",
         f"{path}:22 tool-returns-bytes",
     ]

@@ -40,7 +40,7 @@ def check_code_skills(package: str | ModuleType) -> CheckReport:
             problems += found.diagnostics
             valid += found.descriptor is not None
     # A class that cannot be a skill yet is checked as far as it goes, so that its author sees all faults at once.
-    skills = [_Skill(source, key) for key, cls in source.classes.items() if _has_readable_attributes(cls)]
+    skills = [_Skill(source, key) for key, cls in source.classes.items() if isinstance(cls.references, tuple)]
     problems += _check_references(skills)
     for cls in source.classes.values():
         problems += _check_class(cls)
@@ -51,10 +51,6 @@ def check_code_skills(package: str | ModuleType) -> CheckReport:
         fix = "put each skill into a subpackage of its own, as a class in its skill.py"
         problems.append(Diagnostic("error", "no-skill", "no skill.py is in it or below", path, fix=fix))
     return CheckReport(valid, list(dict.fromkeys(problems)))
-
-
-def _has_readable_attributes(cls: type[BaseSkill]) -> bool:
-    return isinstance(cls.instructions, str) and isinstance(cls.references, tuple)
 
 
 # -- the class ---------------------------------------------------------------------------------------------------------
@@ -179,7 +175,8 @@ def _check_references(skills: Sequence[_Skill]) -> Iterator[Diagnostic]:
 
         contents, unreadable = _read_contents(skill, references)
         yield from _add_package_path(package, check_listed(paths, existing))
-        yield from _add_package_path(package, check_named(paths, existing, skill.cls.instructions, contents))
+        if isinstance(skill.cls.instructions, str):
+            yield from _add_package_path(package, check_named(paths, existing, skill.cls.instructions, contents))
         yield from _add_package_path(package, unreadable)
         for path, data in contents.items():
             yield from _add_package_path(package, check_content(path, data, existing))
