@@ -36,14 +36,6 @@ def add(left: int, right: int) -> str:
 
 
 @server.tool()
-def print_first(line: str, context: Context, times: int = 1) -> str:
-    """Write a line, given in hexadecimal and repeated, before the answer. `ID` in it is the number of this call."""
-    printed = bytes.fromhex(line) * times
-    os.write(real_output, printed.replace(b"ID", str(context.request_id).encode()) + b"\n")
-    return "printed"
-
-
-@server.tool()
 def environment() -> str:
     """Return the names of the variables that this server has, and the folder it runs in."""
     return " ".join([os.getcwd(), *sorted(os.environ)])
@@ -88,6 +80,14 @@ def spawn() -> str:
     """Leave a process behind, and return its number."""
     child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     return str(child.pid)
+
+
+@server.tool()
+def print_first(line: str, context: Context, times: int = 1) -> str:
+    """Write a line, given in hexadecimal and repeated, before the answer. `ID` in it is the number of this call."""
+    printed = bytes.fromhex(line) * times
+    os.write(real_output, printed.replace(b"ID", str(context.request_id).encode()) + b"\n")
+    return "printed"
 
 
 if kind == "hostile":
