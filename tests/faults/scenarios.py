@@ -171,7 +171,7 @@ def _change_skill(place: Path, tool: str) -> None:
 
 
 def _search(shelf: Shelf, word: str) -> list[str]:
-    return [match.name for match in shelf.search(word)]
+    return [match.name for match in shelf.search(word) if not match.is_weak]
 
 
 class WriteSession:

@@ -327,6 +327,7 @@ class Runner(BaseSkill):
     name = "runner"
     description = "Runs."
     category = "raw"
+    instructions = "Call `run`, or `wipe` to remove everything."
 
     @tool
     def run(self, command: str) -> str:

@@ -66,9 +66,9 @@ def test_a_write_in_progress_is_left(work: Path, monkeypatch: pytest.MonkeyPatch
     """Another chat starts in the middle of it."""
     rename = system.rename
 
-    def rename_later(source: str, target: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+    def rename_later(source: str, target: str, **folders: int) -> None:
         remove_stale_scratch(str(work))
-        rename(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+        rename(source, target, **folders)
 
     monkeypatch.setattr(system, "rename", rename_later)
     replace_below(str(work), ["src", "a"], b"new", expected=None, limit=9)

@@ -273,8 +273,8 @@ class Tools:
         return _text_result(text_of(page))
 
     def _encode_matches(self, matches: dict[str, Any]) -> types.CallToolResult:
-        """Encode the skills that a search found. If there are none, pending skills are worth mentioning."""
-        if not matches["skills"]:
+        """Encode the skills that a search found. If none fits, pending skills are worth mentioning."""
+        if all(skill.get("weak") for skill in matches["skills"]):
             return self._encode_list(matches)
         return _text_result(text_of(matches))
 
