@@ -6,6 +6,7 @@ Importing the agent takes a second, so this module and everything it imports mus
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,6 +50,9 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
     answered before the first line that the user sends.
     """
     loop = asyncio.get_running_loop()
+    # Ctrl+Z reaches a program that is being started too. With vfork(), it would stop before it is one, and this process
+    # could never stop while it waits for it: the shell would wait for both. Python documents this switch.
+    subprocess._USE_VFORK = False  # type: ignore[misc]
     if console.no_color:  # for the footer, and for every list and question that takes its place
         os.environ["PROMPT_TOOLKIT_COLOR_DEPTH"] = ColorDepth.DEPTH_1_BIT.value
 
