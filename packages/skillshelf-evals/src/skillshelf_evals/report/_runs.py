@@ -342,7 +342,7 @@ def _without_empty_columns(table: Table) -> Table:
     """Leave out the columns that say nothing about any run, such as the gain if no run has a baseline."""
     kept = [number for number in range(len(table.columns)) if any(row[number] for row in table.rows)]
     rows = [[row[number] for number in kept] for row in table.rows]
-    return replace(table, columns=[table.columns[number] for number in kept], rows=rows)
+    return table._replace(columns=[table.columns[number] for number in kept], rows=rows)
 
 
 def _unreadable_table(history: History) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -152,7 +151,7 @@ def _color_rows(table: Table) -> Table:
     for row in table.rows:
         color = next((_STATUS_COLORS[cell] for cell in row if isinstance(cell, str) and cell in _STATUS_COLORS), "")
         rows.append([Cell(cell, color) if isinstance(cell, str) else cell for cell in row])
-    return replace(table, rows=rows)
+    return table._replace(rows=rows)
 
 
 def cut_rows(table: Table) -> Table:
@@ -161,7 +160,7 @@ def cut_rows(table: Table) -> Table:
     if left_out <= 0:
         return table
     notes = (*table.notes, f"{left_out} more rows are in the HTML report")
-    return replace(table, rows=table.rows[:MAX_ROWS], notes=notes)
+    return table._replace(rows=table.rows[:MAX_ROWS], notes=notes)
 
 
 def disarm_line(line: str) -> str:

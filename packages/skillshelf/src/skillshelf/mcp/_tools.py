@@ -6,7 +6,6 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -70,7 +69,7 @@ class RecentAnswers:
         if recent is None:
             return None
         for activation in recent.activations:
-            self._shelf.report_activation(replace(activation, repeated=True))
+            self._shelf.report_activation(activation._replace(repeated=True))
         return recent.answer
 
     def add(self, request: str, answer: types.CallToolResult, activations: Sequence[Activation]) -> None:

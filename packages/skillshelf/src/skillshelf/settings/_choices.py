@@ -7,8 +7,7 @@ edited by hand. A workspace has no say.
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from skillshelf.errors import SettingsError
 from skillshelf.files import LockTimeout, config_home, hold_lock, make_private_folders
@@ -80,8 +79,7 @@ def save_choice(name: str, choice: Choice | None) -> dict[str, Choice]:
     return choices
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(NamedTuple):
     """The file as it is: its text, and the choices in it."""
 
     text: str

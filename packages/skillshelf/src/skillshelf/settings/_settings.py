@@ -5,7 +5,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from skillshelf.errors import SettingsError
 from skillshelf.files import config_home
@@ -52,8 +52,7 @@ SERVERS_SECTION = "mcp"
 """The section of the file with the agent's MCP servers, which the agent reads itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenValue:
+class ChosenValue(NamedTuple):
     """The value of a setting, and what chose it."""
 
     value: Value
@@ -112,8 +111,7 @@ def _read_file() -> dict[str, Value]:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class TomlFile:
+class TomlFile(NamedTuple):
     """A file of the user's: its text and the table in it."""
 
     text: str

@@ -4,7 +4,6 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.errors import SkillError, SourceError
@@ -154,7 +153,7 @@ class Shelf:
         fresh = tuple(note for note in toolbox.diagnostics if note not in known)
         self._toolbox = toolbox
         self._catalog = catalog.with_notes(toolbox.diagnostics)
-        return replace(delta, diagnostics=delta.diagnostics + fresh)
+        return delta._replace(diagnostics=delta.diagnostics + fresh)
 
     def _collect_tools(self, catalog: Catalog) -> Toolbox:
         toolbox = collect_tools(self.sources, catalog, self._reserved_tools)

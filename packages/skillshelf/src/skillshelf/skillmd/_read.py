@@ -7,7 +7,6 @@ from typing import Any
 
 from skillshelf.skillmd._fields import (
     OptionalFields,
-    describe_from_body,
     read_description,
     read_name,
     read_optional_fields,
@@ -264,6 +263,8 @@ def _read_any(text: str, folder: str) -> SkillText:
     description = read_description(values.get("description", ""), diagnostics)
     if not description:
         body = text[layout.body_start : layout.body_end]
+        from skillshelf.skillmd._description_from_body import describe_from_body
+
         description = describe_from_body(body, diagnostics)
     if not description:
         raise _explain_missing_text(diagnostics, text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from skillshelf.errors import InvalidSkillError
 from skillshelf.text import truncate
@@ -162,8 +162,7 @@ class Found:
         return self.diagnostics == other.diagnostics and self.descriptor == other.descriptor
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(NamedTuple):
     """The skills that a reload changed, by name. It is false if there are none."""
 
     added: tuple[str, ...] = ()
@@ -176,8 +175,7 @@ class Delta:
         return bool(self.added or self.changed or self.removed)
 
 
-@dataclass(frozen=True, slots=True)
-class Activation:
+class Activation(NamedTuple):
     """A skill's text entered the conversation."""
 
     skill: str

@@ -8,7 +8,6 @@ every folder that is not the user's own, because anyone could have planted a rep
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,8 +38,7 @@ class SearchedFolder(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(NamedTuple):
     """Where the user works, and where the project's skills come from. All paths are real paths."""
 
     folder: str

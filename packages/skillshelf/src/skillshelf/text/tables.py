@@ -2,8 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillshelf.text._untrusted import clean_line
 
@@ -17,16 +16,14 @@ _MIN_CELLS = 8
 """A longer text that is cut to fewer cells says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     title: str
     right: bool = False
     """Align the cells to the right, as for numbers."""
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A cell that needs more than plain text in the style of its column."""
 
     text: str
@@ -44,8 +41,7 @@ class Cell:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """Rows below a header, with an optional title above them and notes below."""
 
     title: str

@@ -1,5 +1,8 @@
 """Trust by content: text from a workspace reaches the prompt only in a version that the user approved."""
 
+from typing import TYPE_CHECKING
+
+from skillshelf.lazy import export_lazily
 from skillshelf.trust._approvals import OwnChanges, OwnRepository, Pending
 from skillshelf.trust._other_content import (
     INSTRUCTION_FILES,
@@ -10,21 +13,23 @@ from skillshelf.trust._other_content import (
     find_unapproved_folder,
     trusted_text,
 )
-from skillshelf.trust._review import (
-    MINE_CONSEQUENCE,
-    MINE_QUESTION,
-    Review,
-    ReviewLine,
-    ReviewQuestion,
-    describe_kinds,
-    review_lines,
-    review_text,
-    shorten_review,
-    summary,
-)
-from skillshelf.trust._script_folders import ScriptFolders
 from skillshelf.trust._source import TrustedSource, UnreviewedFile, find_pending_skill, needs_review
 from skillshelf.trust._store import Trust
+
+if TYPE_CHECKING:
+    from skillshelf.trust._review import (
+        MINE_CONSEQUENCE,
+        MINE_QUESTION,
+        Review,
+        ReviewLine,
+        ReviewQuestion,
+        describe_kinds,
+        review_lines,
+        review_text,
+        shorten_review,
+        summary,
+    )
+    from skillshelf.trust._script_folders import ScriptFolders
 
 __all__ = [
     "INSTRUCTION_FILES",
@@ -54,3 +59,23 @@ __all__ = [
     "summary",
     "trusted_text",
 ]
+
+# What a reviewer reads compiles patterns for 8 ms, which counting what waits for a review need not.
+__getattr__ = export_lazily(
+    __name__,
+    {
+        "_review": [
+            "MINE_CONSEQUENCE",
+            "MINE_QUESTION",
+            "Review",
+            "ReviewLine",
+            "ReviewQuestion",
+            "describe_kinds",
+            "review_lines",
+            "review_text",
+            "shorten_review",
+            "summary",
+        ],
+        "_script_folders": ["ScriptFolders"],
+    },
+)

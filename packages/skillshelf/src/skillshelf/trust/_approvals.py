@@ -80,8 +80,7 @@ class Pending:
             raise TrustError(f"The approved version of {entry.path!r} cannot be read.") from None
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedTree:
+class ApprovedTree(NamedTuple):
     """When the user approved a tree, and what it was."""
 
     name: str

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from skillshelf.errors import TrustError
@@ -202,8 +202,7 @@ def _last_in_use(trust: Trust, root: str, key: str) -> TreeCopy | None:
     return trust.copy(tree)
 
 
-@dataclass(frozen=True, slots=True)
-class _InstructionFile:
+class _InstructionFile(NamedTuple):
     snapshot: Snapshot
     text: str = ""
     fault: str = ""

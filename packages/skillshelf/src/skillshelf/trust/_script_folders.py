@@ -7,7 +7,6 @@ import tempfile
 import time
 import weakref
 from contextlib import suppress
-from dataclasses import replace
 
 from skillshelf.errors import SkillError, TrustError
 from skillshelf.files import NotPlainFile, make_private_folders, mounts_below, open_folder, system, try_lock
@@ -106,4 +105,4 @@ def _leave_out_compiled(snapshot: Snapshot) -> Snapshot:
         is_compiled = entry.path.endswith(_COMPILED_ENDINGS) or _COMPILED_FOLDER in entry.path.split("/")
         if not is_compiled:
             entries.append(entry)
-    return replace(snapshot, entries=tuple(entries))
+    return snapshot._replace(entries=tuple(entries))

@@ -32,8 +32,7 @@ from skillshelf.trust._trees import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ServedVersion:
+class ServedVersion(NamedTuple):
     """The copy that a skill is served from, and the skill as it reads there."""
 
     copy: TreeCopy
@@ -185,8 +184,7 @@ def choose_version(versions: Iterable[str], usable: Container[str]) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreviewedFile:
+class UnreviewedFile(NamedTuple):
     """A file of a skill that the user has not approved as it is now."""
 
     skill: str
@@ -249,7 +247,7 @@ class AgentWrites:
         entries = set()
         for path, entry in self._entries.items():
             if path.startswith(prefix):
-                entries.add(replace(entry, path=path.removeprefix(prefix)))
+                entries.add(entry._replace(path=path.removeprefix(prefix)))
         return entries
 
 
@@ -443,7 +441,7 @@ class TrustedSource:
             except TrustError:
                 return False
             prefix = f"{key}/" if key else ""
-            in_skill = replace(entry, path="/".join(parts).removeprefix(prefix))
+            in_skill = entry._replace(path="/".join(parts).removeprefix(prefix))
             skill = self._skills.get(key)
             return in_skill in self._writes.entries(key) or (skill is not None and in_skill in skill.served_entries)
 

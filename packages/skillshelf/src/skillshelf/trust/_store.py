@@ -5,8 +5,9 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from skillshelf.errors import TrustError
 from skillshelf.files import (
@@ -42,8 +43,7 @@ _UNTRUSTED = "Nothing counts as approved: run `skillshelf trust` to review what 
 _LOCK_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordText:
+class RecordText(NamedTuple):
     """The record's bytes, or the reason why they cannot be used."""
 
     data: bytes | None

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from skillshelf.errors import TrustError
 from skillshelf.files import (
@@ -34,8 +34,7 @@ _OTHER_VERSION_CONTROL = VERSION_CONTROL_FOLDERS - {_GIT}
 _HEADER = b"skillshelf tree 1\n"
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotEntry:
+class SnapshotEntry(NamedTuple):
     """A file or a link in a snapshot."""
 
     path: str
@@ -46,8 +45,7 @@ class SnapshotEntry:
     """The target written in a link; None for a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """Everything in a folder at one moment: what a user approves."""
 
     name: str
@@ -88,8 +86,7 @@ class Snapshot:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class DiskState:
+class DiskState(NamedTuple):
     """A folder's snapshot, and a cheap way to see whether the folder is still like that."""
 
     snapshot: Snapshot

@@ -8,7 +8,7 @@ import typing
 from collections import abc
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from skillshelf.errors import InvalidSkillError
 from skillshelf.skills.schema import _shapes as shapes
@@ -41,8 +41,7 @@ _SELF_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 _NAMED_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HintLocation:
+class HintLocation(NamedTuple):
     """Where a hint is written, for messages, and the classes around it."""
 
     text: str
@@ -51,10 +50,10 @@ class HintLocation:
     """True if values come from the method, as JSON, and are checked instead of converted."""
 
     def enter(self, cls: type) -> "HintLocation":
-        return dataclasses.replace(self, inside=(*self.inside, cls))
+        return self._replace(inside=(*self.inside, cls))
 
     def at_field(self, name: str) -> "HintLocation":
-        return dataclasses.replace(self, text=f"{self.text}, field {name!r}")
+        return self._replace(text=f"{self.text}, field {name!r}")
 
     def wrong(self, problem: str, right: str) -> InvalidSkillError:
         return InvalidSkillError(f"{self.text}: {problem}. {right}")
@@ -269,7 +268,7 @@ def _shape_of_dataclass(cls: Any, location: HintLocation) -> Shape:
             return value
         return record.convert(value, where)
 
-    return dataclasses.replace(record, convert=convert)
+    return record._replace(convert=convert)
 
 
 def _shape_of_dataclass_result(cls: Any, location: HintLocation) -> Shape:

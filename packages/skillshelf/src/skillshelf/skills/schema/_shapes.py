@@ -4,8 +4,7 @@ Both sides are made in one place, so that what the schema promises and what a ca
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from skillshelf.text import truncate
 
@@ -18,8 +17,7 @@ class Mismatch(Exception):
     """A value does not fit its shape. The message names the argument and what would be right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """The values that a type hint admits."""
 
     schema: dict[str, Any]
@@ -33,7 +31,7 @@ class Shape:
 
     def annotated(self, **keywords: Any) -> "Shape":
         """Return the same shape with more in its schema: a description, a default."""
-        return replace(self, schema={**self.schema, **keywords})
+        return self._replace(schema={**self.schema, **keywords})
 
 
 # --- scalars ---
