@@ -78,7 +78,7 @@ def test_an_agent_that_a_tool_runs_joins_the_turn() -> None:
     """A skill that one agent has loaded is there for the other, because it is the same task."""
     stock, _ = shelf("pdf")
     seen: list[Any] = []
-    stock.on_activation(seen.append)
+    stock.observers.add(seen.append)
     load = call("load_skill_instructions", skill_name="pdf")
     helper = Agent(ScriptedModel(load, "Helped."), capabilities=[Skills(stock)])
     agent = Agent(ScriptedModel(load, call("delegate"), "Done."), capabilities=[Skills(stock)])

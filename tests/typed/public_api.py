@@ -100,7 +100,7 @@ def load(shelf: Shelf) -> str:
     def observe(activation: Activation) -> None:
         assert_type(activation.by, Literal["model", "user"])
 
-    assert_type(shelf.on_activation(observe), Callable[[], None])
+    assert_type(shelf.observers.add(observe), Callable[[], None])
     with shelf.turn() as turn:
         assert_type(turn, Turn)
         loaded = turn.load("pdf", "forms.md", offset=10, by="user")

@@ -289,7 +289,7 @@ def test_an_observer_may_load_in_the_same_turn() -> None:
         seen.append(one.reference)
         turn.load("a", "notes.md")
 
-    shelf.on_activation(observe)
+    shelf.observers.add(observe)
     turn = shelf.turn()
     turn.load("a")
     assert seen == ["", "notes.md"]
@@ -299,8 +299,8 @@ def test_a_failing_observer_is_logged_and_disturbs_nothing(caplog: pytest.LogCap
     """The text is loaded, recorded once, and the next observer is called."""
     shelf = Shelf([MemorySource({"a": text("a", "About a.")})])
     seen: list[Activation] = []
-    shelf.on_activation(lambda one: [][1])
-    shelf.on_activation(seen.append)
+    shelf.observers.add(lambda one: [][1])
+    shelf.observers.add(seen.append)
     turn = shelf.turn()
     assert turn.load("a") is turn.load("a")
     assert turn.activations == seen != []
@@ -320,8 +320,8 @@ def test_a_second_load_in_a_turn_is_visible_to_those_who_count() -> None:
     shelf = Shelf([MemorySource({"a": {"SKILL.md": text("a", "About a."), "notes.md": "Notes."}})])
     first_loads: list[Activation] = []
     all_loads: list[Activation] = []
-    shelf.on_activation(first_loads.append)
-    end = shelf.on_activation(all_loads.append, repeats=True)
+    shelf.observers.add(first_loads.append)
+    end = shelf.observers.add(all_loads.append, repeats=True)
     turn = shelf.turn()
     turn.load("a", "notes.md")
     turn.load("a", "notes.md", by="user")

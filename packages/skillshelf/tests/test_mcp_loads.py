@@ -38,9 +38,9 @@ def test_the_same_load_within_a_moment_reads_the_file_once() -> None:
     source = Counting({"pdf": FILES})
     shelf = Shelf([source])
     activations: list[Any] = []
-    shelf.on_activation(activations.append)
+    shelf.observers.add(activations.append)
     counted: list[Any] = []
-    shelf.on_activation(counted.append, repeats=True)
+    shelf.observers.add(counted.append, repeats=True)
 
     async def use(client: Client) -> None:
         for _ in range(3):

@@ -128,7 +128,7 @@ def test_concurrent_runs_have_turns_of_their_own() -> None:
     """Each reads the skill once, although they run at the same time and load it twice."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
-    shelf.on_activation(activations.append)
+    shelf.observers.add(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
 
     async def all_at_once() -> list[AgentResponse[Any]]:
@@ -150,7 +150,7 @@ def test_a_streamed_run_is_a_turn_like_any_other() -> None:
     """It has the listing and the tools, and a second load reads nothing."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
-    shelf.on_activation(activations.append)
+    shelf.observers.add(activations.append)
     load = Call(LOAD, {"skill_name": "pdf"})
     agent = make_agent(Skills(shelf), load, load, "Done.")
 
@@ -170,7 +170,7 @@ def test_an_agent_used_as_a_tool_joins_the_turn() -> None:
     """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
-    shelf.on_activation(activations.append)
+    shelf.observers.add(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
     helper = make_agent(skills, load, "Helped.", name="helper", description="Helps.")
     response = asyncio.run(

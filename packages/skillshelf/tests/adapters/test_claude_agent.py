@@ -174,7 +174,7 @@ def test_a_client_gets_changes_with_its_next_message() -> None:
     options = Skills(stock).options()
     claude = ScriptedClaude(options, ([load(), load()], "a"), ([load()], "b"), ([], "c"))
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
 
     async def talk() -> list[str]:
         async with ClaudeSDKClient(options, claude) as client:
@@ -257,7 +257,7 @@ def test_concurrent_queries_have_turns_of_their_own() -> None:
     """Each reads the skill once, and none gets an answer from another's turn."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     skills = Skills(stock)
 
     async def together() -> list[ScriptedClaude]:

@@ -113,7 +113,7 @@ def test_concurrent_invocations_have_turns_of_their_own() -> None:
     """Each reads the skill once, although they run at the same time and load it twice. No state remains afterwards."""
     shelf = Shelf([source("pdf")])
     activations: list[Any] = []
-    shelf.on_activation(activations.append)
+    shelf.observers.add(activations.append)
     skills, load = Skills(shelf), Call(LOAD, {"skill_name": "pdf"})
     agents = [AgentWithSession(skills, load, load, "Done.") for _ in range(4)]
 

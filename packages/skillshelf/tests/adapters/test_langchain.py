@@ -134,7 +134,7 @@ def test_concurrent_runs_have_turns_of_their_own() -> None:
     """Each reads the skill once, and none gets an answer from another's turn. No state remains afterwards."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     skills = Skills(stock)
     agent: Any = create_agent(LoadsTwice(messages=iter(())), middleware=[skills])
 
@@ -151,7 +151,7 @@ def test_a_streamed_run_is_a_turn_like_any_other() -> None:
     """It has the listing and the tools, and a second load reads nothing."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     model = script(load(), load(), "Done.")
     agent: Any = create_agent(model, middleware=[Skills(stock)])
 
@@ -168,7 +168,7 @@ def test_an_agent_run_by_a_tool_joins_the_turn() -> None:
     """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     helper: Any = create_agent(script(load(), "Helped."), middleware=[Skills(stock)])
 
     @langchain_tool

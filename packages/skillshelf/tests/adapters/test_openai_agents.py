@@ -131,7 +131,7 @@ def test_concurrent_runs_have_turns_of_their_own() -> None:
     """Each reads the skill once, and none gets an answer from another's turn. No state remains afterwards."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     skills = Skills(stock)
     mine = agent(skills, ScriptedModel([ModelStep.respond(load_twice)] * 60))
 
@@ -169,7 +169,7 @@ def test_concurrent_calls_share_a_turn() -> None:
     """This holds even if the agent has only the tools, so that no earlier call opened the turn."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     both = [function_call(*load(), call_id="a"), function_call(*load(), call_id="b")]
     model = ScriptedModel([both, [assistant_message("Done.")]])
     mine = Agent[Any]("one", instructions="Be brief.", tools=[*Skills(stock).tools()], model=model)
@@ -181,7 +181,7 @@ def test_an_agent_used_as_a_tool_joins_the_turn() -> None:
     """Both agents work on the same task, so a skill that one has loaded is there for the other."""
     stock, _ = shelf("pdf")
     activations: list[Any] = []
-    stock.on_activation(activations.append)
+    stock.observers.add(activations.append)
     skills = Skills(stock)
     mine = agent(skills, script(load(), ("helper", {"input": "help"}), "Done."))
     mine.tools.append(agent(skills, script(load(), "Helped.")).as_tool("helper", "Helps.", run_config=OFFLINE))

@@ -100,7 +100,7 @@ def all_candidates(catalog: Catalog) -> Iterator[Candidate]:
 def read_instructions(shelf: Shelf, candidate: Candidate) -> str | None:
     """Return the instructions of a skill, or None if its file cannot be read now."""
     try:
-        return shelf.read_instructions(candidate)
+        return shelf.instructions(candidate)
     except SkillError:
         return None
 

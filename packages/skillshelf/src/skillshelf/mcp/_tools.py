@@ -69,7 +69,7 @@ class RecentAnswers:
         if recent is None:
             return None
         for activation in recent.activations:
-            self._shelf.report_activation(activation._replace(repeated=True))
+            self._shelf.observers.report(activation._replace(repeated=True))
         return recent.answer
 
     def add(self, request: str, answer: types.CallToolResult, activations: Sequence[Activation]) -> None:

@@ -4,15 +4,15 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, make_lock, split_below, user_skill_folders
 from skillshelf.shelf._chosen import ChosenSkills
 from skillshelf.shelf._discovery import refuse_own_names
 from skillshelf.shelf._toolbox import Toolbox, collect_tools
-from skillshelf.shelf._turn import Turn
-from skillshelf.skills import Activation, BaseSkill, Candidate, Catalog, Choice, Delta, Found, Permission, Place, Tool
+from skillshelf.shelf._turn import Observers, Turn
+from skillshelf.skills import BaseSkill, Candidate, Catalog, Choice, Delta, Found, Permission, Place, Tool
 from skillshelf.sources import (
     BUNDLED,
     Cacheable,
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from skillshelf.shelf.routing import Route
     from skillshelf.shelf.watch import Watch
     from skillshelf.sources.workspace import Workspace
-
-
-class _Observer(NamedTuple):
-    """A function that wants to know of activations, perhaps of repeated ones too."""
-
-    observe: Callable[[Activation], None]
-    repeats: bool
 
 
 _KEPT_LISTINGS = 4
@@ -68,6 +61,8 @@ class Shelf:
         self.counter = counter
         self.chosen = ChosenSkills(choices or {})
         """The user's choices for single skills, and the skills that they switch off."""
+        self.observers = Observers()
+        """Functions that are called when a skill's text enters a conversation, in any turn."""
         self._catalog = Catalog(here=[_key_below(source, here) for source in sources])
         self._toolbox = Toolbox()
         self._reserved_tools: frozenset[str] = frozenset()
@@ -76,7 +71,6 @@ class Shelf:
         """The last few listings, by what they were made from."""
         self._search: SkillSearch | None = None
         """Made at the first search: it reads every skill's instructions."""
-        self._observers: tuple[_Observer, ...] = ()
         with _pause_gc():
             self.reload()
 
@@ -288,9 +282,13 @@ class Shelf:
         self.reload()
         return Turn(self)
 
-    def instructions(self, name: str) -> str:
-        """Return a skill's instructions as they are on disk now. `Turn.load` caches and records what it reads."""
-        return self.read_instructions(self._catalog.find(name))
+    def instructions(self, skill: str | Candidate) -> str:
+        """Return a skill's instructions as they are on disk now, with a note if the model lacks tools of it.
+
+        A name means the skill that is used; a candidate may be shadowed. `Turn.load` caches and records what it reads.
+        """
+        candidate = self._catalog.find(skill) if isinstance(skill, str) else skill
+        return self._toolbox.add_note(candidate.place, self._read_plain_instructions(candidate))
 
     def count_instructions(self, name: str) -> int | None:
         """Return the tokens of a skill's instructions, or None if they cannot be read."""
@@ -298,10 +296,6 @@ class Shelf:
             return self.counter(self.instructions(name))
         except SkillError:
             return None
-
-    def read_instructions(self, candidate: Candidate) -> str:
-        """Return the instructions of a skill, shadowed or not, with a note if the model lacks tools of it."""
-        return self._toolbox.add_note(candidate.place, self._read_plain_instructions(candidate))
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools of the code skills, under their policies: the same tuple until one is attached or changes.
@@ -330,35 +324,6 @@ class Shelf:
             self._toolbox = self._collect_tools(self._catalog)
             self._catalog = self._catalog.with_notes(self._toolbox.diagnostics)
             self._listings.clear()  # instructions may have a note now, though no skill changed
-
-    def on_activation(self, observe: Callable[[Activation], None], *, repeats: bool = False) -> Callable[[], None]:
-        """Call `observe` whenever a skill's text enters a conversation, in any turn.
-
-        With `repeats`, also when a turn loads the same text again; such an activation is marked `repeated`. Returns a
-        function that ends the observation.
-        """
-        observer = _Observer(observe, repeats)
-        with self._lock:
-            self._observers = (*self._observers, observer)
-
-        def end() -> None:
-            with self._lock:
-                self._observers = tuple(each for each in self._observers if each is not observer)
-
-        return end
-
-    def report_activation(self, activation: Activation) -> None:
-        """Pass on to the observers that a turn brought text in."""
-        for observer in self._observers:
-            if activation.repeated and not observer.repeats:
-                continue
-            try:
-                observer.observe(activation)
-            except Exception:
-                import logging  # takes 6 ms, which only a failing observer pays
-
-                # The text is in the conversation already, and an observer cannot take it back.
-                logging.getLogger("skillshelf").exception("an observer of activations failed")
 
     def watch(self, on_change: Callable[[Delta], None] | None = None) -> "Watch":
         """Reload whenever files change, until the watch is closed. Needs the extra `watch`."""

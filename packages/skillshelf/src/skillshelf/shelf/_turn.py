@@ -3,7 +3,7 @@
 import os
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from skillshelf.errors import AmbiguousReferenceError, ReferenceNotAllowedError, SkillUnreadableError
-from skillshelf.files import Page
+from skillshelf.files import Page, make_lock
 from skillshelf.shelf.pages import PAGE_BYTES, decode_page, wrong_offset
 from skillshelf.skills import Activation, Candidate, Delta, Place, SkillDescriptor
 from skillshelf.text import text_for_model, unify_lines
@@ -84,6 +84,47 @@ class _Cached(NamedTuple):
     """Bytes of the text."""
 
 
+class _Observer(NamedTuple):
+    observe: Callable[[Activation], None]
+    repeats: bool
+
+
+class Observers:
+    """Functions that are called when a skill's text enters a conversation."""
+
+    def __init__(self) -> None:
+        self._observers: tuple[_Observer, ...] = ()
+        self._lock = make_lock()
+
+    def add(self, observe: Callable[[Activation], None], *, repeats: bool = False) -> Callable[[], None]:
+        """Call `observe` for each activation from now on, until the returned function is called.
+
+        With `repeats`, also when a turn loads the same text again; such an activation is marked `repeated`.
+        """
+        observer = _Observer(observe, repeats)
+        with self._lock:
+            self._observers = (*self._observers, observer)
+
+        def end() -> None:
+            with self._lock:
+                self._observers = tuple(each for each in self._observers if each is not observer)
+
+        return end
+
+    def report(self, activation: Activation) -> None:
+        """Call the observers. One that fails is logged."""
+        for observer in self._observers:
+            if activation.repeated and not observer.repeats:
+                continue
+            try:
+                observer.observe(activation)
+            except Exception:
+                import logging  # takes 6 ms, which only a failing observer pays
+
+                # The text is in the conversation already, and an observer cannot take it back.
+                logging.getLogger("skillshelf").exception("an observer of activations failed")
+
+
 class Turn:
     """One user message to its final answer.
 
@@ -132,7 +173,7 @@ class Turn:
         if by == "user":
             self.invoked.add(loaded.skill)
         # After the lock is released: an observer may load, too.
-        self.shelf.report_activation(activation)
+        self.shelf.observers.report(activation)
         return loaded
 
     def wrote(self, path: str | os.PathLike[str]) -> Delta:
@@ -166,7 +207,7 @@ class Turn:
         if not path:
             if offset:
                 raise SkillUnreadableError(descriptor.name, "they have no pages; only a reference takes an offset")
-            return _load_instructions(descriptor, self.shelf.read_instructions(candidate))
+            return _load_instructions(descriptor, self.shelf.instructions(candidate))
 
         if offset < 0:
             raise wrong_offset(descriptor.name, path, offset)

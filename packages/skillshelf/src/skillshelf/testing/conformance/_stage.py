@@ -57,7 +57,7 @@ class Stage:
         bench = Bench(self).with_policy({"add_skill": "safe", "publish": "ask", "erase": "blocked"})
         files = DirectorySource(os.path.join(folder, _SKILLS_FOLDER), "project", cache=False)
         self.shelf = Shelf([ObjectSource([bench]), files])
-        self.shelf.on_activation(self._record_activation)
+        self.shelf.observers.add(self._record_activation)
 
     def write(self, name: str, description: str, body: str) -> str:
         """Write a skill with a reference. Return the path of its SKILL.md."""
