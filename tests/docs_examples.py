@@ -41,9 +41,8 @@ from types import ModuleType
 from unittest import mock
 
 import prepared
-from repository import PACKAGES
+from repository import PACKAGES, REPO
 
-REPO = Path(__file__).parents[1]
 WORKSPACE = REPO / "examples" / "workspace"
 COLUMNS = 100
 _FENCE = re.compile(r"(`{3,})(\w*)\s*")

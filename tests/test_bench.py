@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import collection, curve, floors
 from benchmarks.report import Row, aligned, markdown
+from repository import REPO
 from skillshelf import DirectorySource, Shelf
 
-ROOT = Path(__file__).resolve().parents[1]
 ROWS = [
     "cold scan",
     "cold scan against langchain-skills-adapters",
@@ -62,7 +62,7 @@ def test_a_quick_run_prints_every_row_and_leaves_nothing_behind(tmp_path: Path) 
     scratch.mkdir()
     run = subprocess.run(
         [sys.executable, "-m", "benchmarks.run", "--quick", "--json", str(numbers)],
-        cwd=ROOT,
+        cwd=REPO,
         env={"PATH": "", "TMPDIR": str(scratch), "HOME": str(tmp_path)},
         capture_output=True,
         text=True,

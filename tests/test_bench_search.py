@@ -25,10 +25,10 @@ from benchmarks.search.measures import (
 )
 from benchmarks.search.presence import measure_presence, measure_present_with_bm25
 from benchmarks.search.speed import write_skills
+from repository import REPO
 from skillshelf import DirectorySource, Shelf
 from skillshelf.search import Weights
 
-ROOT = Path(__file__).resolve().parents[1]
 SKILLS = {
     "pdf": ("pdf-forms", "Fill in PDF forms.", "List the fields, then fill them."),
     "csv": ("csv-cleaning", "Clean CSV files.", "Remove duplicate rows and repair broken umlauts."),
@@ -246,7 +246,7 @@ def test_large_collections_consist_of_different_skills_that_can_be_read(folder: 
 @pytest.mark.long
 def test_the_command_prints_every_table(folder: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.search", str(folder), "--fast", "--sizes", "6"]
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    finished = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     assert finished.returncode == 0, finished.stderr
     for text in (
         "hit@1 / nDCG@10",
@@ -262,7 +262,7 @@ def test_the_command_prints_every_table(folder: Path) -> None:
 
 def test_the_command_names_a_folder_that_has_no_data(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.search", str(tmp_path), "--fast", "--sizes"]
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    finished = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     assert finished.returncode == 1
     assert "corpus.jsonl.gz is missing" in finished.stderr
 

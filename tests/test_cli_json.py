@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from repository import REPO
 from skillshelf_agent import events
 
 Run = Callable[..., tuple[int, str, str]]
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "json.md"
+PAGE = REPO / "docs" / "reference" / "json.md"
 TYPES: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "number": (int, float),

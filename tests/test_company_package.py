@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from docs_examples import REPO, Shell, open_workspace, run_page, strip_styles
+from docs_examples import Shell, open_workspace, run_page, strip_styles
+from repository import REPO
 
 pytest.importorskip("ensurepip", reason="Python's venv is not installed")
 pytest.importorskip("hatchling", reason="the dependency group `test` is not installed")

@@ -19,7 +19,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.text import Text
 
-from docs_examples import COLUMNS, REPO, list_pages, open_workspace, refresh_page, run_in_terminal, strip_styles
+from docs_examples import COLUMNS, list_pages, open_workspace, refresh_page, run_in_terminal, strip_styles
+from repository import REPO
 from skillshelf.lint import CODES
 from skillshelf_agent import events
 from skillshelf_skills import ATTACHABLE

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-_SCRIPT = Path(__file__).parent.parent / ".ci" / "interpreters"
+from repository import REPO
+
+_SCRIPT = REPO / ".ci" / "interpreters"
 _HERE = f"3.{sys.version_info.minor}"
 
 pytestmark = pytest.mark.skipif(not _SCRIPT.exists(), reason="a source distribution comes without .ci")

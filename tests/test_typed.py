@@ -3,11 +3,9 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import skillshelf
-
-REPO = Path(__file__).parents[1]
+from repository import REPO
 
 
 def test_pyright_accepts_the_programs_in_strict_mode() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from docs_examples import REPO, WORKSPACE
+from docs_examples import WORKSPACE
+from repository import REPO
 from skillshelf.skill_authoring.skill import SkillAuthoringSkill
 
 Run = Callable[..., tuple[int, str, str]]
