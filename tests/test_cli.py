@@ -10,6 +10,8 @@ import pytest
 from inline_snapshot import snapshot
 
 import skillshelf
+from skillshelf import PackageSource, Shelf
+from skillshelf.cli._main import COMMANDS
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.text.tokens import estimate
 
@@ -368,3 +370,14 @@ def test_a_deleted_current_folder_is_reported(run: Run, tmp_path: Path) -> None:
     assert (code, out) == (2, "")
     assert err == "skillshelf: The current folder no longer exists. Change to another folder first.\n"
     os.chdir(tmp_path)
+
+
+def test_the_skill_about_writing_skills_names_commands_that_exist() -> None:
+    """It says what to run, and nothing else tells the model."""
+    source = PackageSource("skillshelf.skill_authoring")
+    turn = Shelf([source]).turn()
+    texts = [turn.load("skill-authoring")]
+    texts += [turn.load("skill-authoring", path) for path in texts[0].references]
+    named = {command for loaded in texts for command in re.findall(r"`skillshelf (\w+)", loaded.text)}
+    assert "check" in named
+    assert named <= set(COMMANDS)

@@ -12,6 +12,7 @@ import pytest
 from repository import SKILLS
 from skillshelf.lint import check_name, check_path, check_skill, check_text, check_tree, suggest_name
 from skillshelf.lint._fields import RESERVED_NAMES
+from skillshelf.lint._limits import MAX_FILES
 from skillshelf.skills import Diagnostic
 
 CASES = SKILLS / "checking"
@@ -256,6 +257,17 @@ def test_many_faults_of_one_kind_are_counted(write: Callable[..., Path]) -> None
     assert [note.message for note in diagnostics if note.code == "more-faults"] == [
         "30 more of reference-unnamed in this skill are not listed"
     ]
+
+
+def test_a_folder_of_thousands_of_files_is_read_in_part(write: Callable[..., Path]) -> None:
+    """The report says so, and does not call a reference unnamed that a file beyond the limit may name."""
+    skill = write("skill", references__a_md="Alone.").parent
+    assert "reference-unnamed" in {note.code for note in check_skill(skill)}
+    for number in range(MAX_FILES):
+        (skill / f"{number}.png").touch()
+    codes = {note.code for note in check_skill(skill)}
+    assert "check-stopped" in codes
+    assert "reference-unnamed" not in codes
 
 
 def test_missing_frontmatter_is_reported_once(tmp_path: Path) -> None:

@@ -149,6 +149,16 @@ def test_a_bare_name_that_occurs_in_two_folders_names_neither(tmp_path: Path) ->
     assert find_unnamed(tmp_path / "beside", index) == ["references/y/a.md"]
 
 
+def test_patterns_beyond_the_limit_name_nothing(tmp_path: Path) -> None:
+    """Each is compared with every file: a text full of patterns would keep a check busy."""
+    paths = [f"references/a{number}-x.md" for number in range(500)]
+    patterns = [path.replace("x.md", "*.md") for path in paths]
+    files = dict.fromkeys(paths, "")
+    assert find_unnamed(tmp_path / "few", {"SKILL.md": " ".join(patterns), **files}) == []
+    patterns += [f"b{number}*.md" for number in range(10_000)]
+    assert find_unnamed(tmp_path / "many", {"SKILL.md": " ".join(patterns), **files})
+
+
 def find_unnamed(folder: Path, files: Files) -> list[str]:
     """Write a skill, and return the reported references."""
     for path, text in files.items():

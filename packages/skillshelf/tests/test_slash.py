@@ -22,6 +22,7 @@ from skillshelf.slash import (
     SlashMessage,
     UnknownCommand,
     apply_message,
+    complete,
     parse_command,
     parse_invocation,
     read_message,
@@ -120,6 +121,14 @@ def test_a_skill_may_have_the_name_of_a_subcommand(commands: Commands[Calls]) ->
         assert isinstance(call, CommandCall)
         call.command.run(calls, call.arguments)
     assert calls == [("reload", "now")]
+
+
+def test_a_whole_name_comes_before_longer_ones() -> None:
+    """Even if what has to be typed for it is longer."""
+    commands: Commands[Calls] = Commands()
+    commands.register("", [command("models")])
+    commands.register("skills:", skill_commands(lambda: make_shelf("model")[1].catalog, invoke))
+    assert [suggestion.text for suggestion in complete(commands, "/model")] == ["/skills:model", "/models"]
 
 
 @pytest.mark.parametrize(

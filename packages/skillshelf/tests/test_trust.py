@@ -600,6 +600,18 @@ def test_a_damaged_copy_is_not_served(agent: Agent, tmp_path: Path, write: Write
     assert (list(other.shelf.catalog), other.waiting) == (["sql"], {"pdf": "new"})
 
 
+def test_a_review_compares_with_no_damaged_copy(agent: Agent, write: Write) -> None:
+    """Otherwise whoever damaged the copy decides what looks like a change."""
+    agent.approve_all()
+    write("pdf", "Fills forms.", "Evil.\n")
+    agent.shelf.reload()
+    pending = _only(agent, "pdf")
+    assert "-Fill it." in review_text(pending)
+    [copy] = Path(agent.trust.path, "trees").glob("*/files/references/a.md")
+    (copy.parents[1] / "SKILL.md").write_text("---\nname: pdf\ndescription: Fills forms.\n---\n\nEvil.\n")
+    assert "SKILL.md: There is no approved version of 'pdf' to compare with." in review_text(pending)
+
+
 def test_a_fault_that_passes_does_not_hide_an_approved_skill(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

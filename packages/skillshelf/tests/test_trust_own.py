@@ -159,6 +159,18 @@ def test_a_change_by_a_command_of_the_agent_is_held(view: View, write: Write, re
     assert view.load("conv") == "Mine again.\n"
 
 
+def test_eval_cases_in_a_skill_that_the_agent_changed_wait_for_review(
+    view: View, write: Write, repository: Path
+) -> None:
+    """Cases can run commands, so the agent must not bring in some of its own that way."""
+    folder = str(repository / "conv")
+    assert find_pending_folder(folder, str(repository), view.trust) is None
+    view.run_agent(lambda: write("repo/conv", "Conventions.", evals__cases_yaml="[]"))
+    pending = find_pending_folder(folder, str(repository), view.trust)
+    assert pending is not None
+    assert pending.by_agent
+
+
 def test_an_edit_on_top_of_a_held_change_is_held_too(view: View, write: Write, repository: Path) -> None:
     """The user's next line would otherwise bring in the agent's."""
     view.run_agent(lambda: write("repo/conv", "Conventions.", "EVIL\n"))

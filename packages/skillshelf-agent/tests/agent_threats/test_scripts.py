@@ -52,19 +52,27 @@ def test_a_script_swapped_after_the_question_runs_as_it_was_shown(tmp_path: Path
 
 
 def test_a_copy_swapped_after_the_question_does_not_run(tmp_path: Path) -> None:
-    """The copy is outside the workspace. It is compared with the content that the user was asked about all the same."""
+    """The copy is outside the workspace. It is compared with the content that the user was asked about all the same.
+
+    The next call gets a fresh copy.
+    """
     write_skill(tmp_path / "pdf", {"scripts/a.py": "print('as shown')\n"})
 
     class CopySwapper(User):
+        swaps = True
+
         async def __call__(self, approval: Approval) -> Answer:
             assert approval.script is not None
-            Path(approval.script.file).write_text("print('swapped!')\n")
+            if self.swaps:
+                Path(approval.script.file).write_text("print('swapped!')\n")
+                self.swaps = False
             return await super().__call__(approval)
 
-    core = agent(tmp_path, run_call("a.py"), "ok", mode="ask", user=CopySwapper("yes"))
-    (result,) = of(say(core, "go"), ToolReturned)
-    assert not result.ok
-    assert "its copy was changed" in result.text
+    core = agent(tmp_path, run_call("a.py"), run_call("a.py"), "ok", mode="ask", user=CopySwapper("yes", "yes"))
+    swapped, again = of(say(core, "go"), ToolReturned)
+    assert not swapped.ok
+    assert "its copy was changed" in swapped.text
+    assert "as shown" in again.text
 
 
 @pytest.mark.parametrize(

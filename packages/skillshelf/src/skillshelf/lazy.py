@@ -22,10 +22,10 @@ from skillshelf.errors import MissingExtraError
 def export_lazily(package: str, exports: Mapping[str, Sequence[str]], *, extra: str = "") -> Callable[[str], Any]:
     """Return a `__getattr__` for `package` that imports a module when one of its names is first asked for.
 
-    `exports` maps each module, relative to the package, to the names it provides. A module's own name gives the module.
+    `exports` maps each module, relative to the package, to the names it provides.
     If a library is missing and `extra` names the extra that installs it, the caller gets a MissingExtraError.
     """
-    module_of = {name: module for module, names in exports.items() for name in (module, *names)}
+    module_of = {name: module for module, names in exports.items() for name in names}
 
     def get_attribute(name: str) -> Any:
         if name not in module_of:
@@ -38,8 +38,6 @@ def export_lazily(package: str, exports: Mapping[str, Sequence[str]], *, extra: 
             if is_our_own or not extra:
                 raise
             raise MissingExtraError(f"{package}.{name}", extra) from error
-        if name in exports:
-            return module
         return getattr(module, name)
 
     return get_attribute
