@@ -155,13 +155,33 @@ def test_text_outside_the_page_is_left_out(skill: PdfExtractionSkill, tmp_path: 
 def test_tables_are_read_by_lines_or_by_gaps(skill: PdfExtractionSkill) -> None:
     """A page without lines says what to load."""
     lined = call(skill, "read_pdf_tables", path="report.pdf", pages="2")
-    assert lined["tables"] == [{"rows": SALES}]
+    assert lined["tables"] == [{"page": 2, "rows": SALES}]
     message = refuse(skill, "read_pdf_tables", path="report.pdf", pages="3")
     assert "No table" in message
     assert "'page_layouts.md'" in message
     assert call(skill, "read_pdf_tables", path="report.pdf", pages="3", separated_by="spaces")["tables"] == [
-        {"rows": SALES}
+        {"page": 3, "rows": SALES}
     ]
+
+
+def test_tables_of_several_pages_are_read_at_once(skill: PdfExtractionSkill) -> None:
+    """All pages are the default. Each table says which page it is on."""
+    for pages in ("1-3", ""):
+        read = call(skill, "read_pdf_tables", path="report.pdf", pages=pages)
+        assert (read["tables"], read["is_whole"], read["next_pages"]) == ([{"page": 2, "rows": SALES}], True, "")
+    assert "on page 1,3" in refuse(skill, "read_pdf_tables", path="report.pdf", pages="1,3")
+
+
+def test_tables_that_do_not_fit_are_left_for_the_next_call(skill: PdfExtractionSkill, tmp_path: Path) -> None:
+    """A page whose tables alone are too long is cut."""
+    size = sum(len(cell) for row in SALES for cell in row)
+    short = open_skill(tmp_path, characters=size + 5)
+    read = call(short, "read_pdf_tables", path="report.pdf", pages="2-4", separated_by="spaces")
+    assert ({table["page"] for table in read["tables"]}, read["is_whole"], read["next_pages"]) == ({2}, False, "3-4")
+
+    shorter = open_skill(tmp_path, characters=size - 1)
+    read = call(shorter, "read_pdf_tables", path="report.pdf", pages="2")
+    assert (read["tables"], read["is_whole"], read["next_pages"]) == ([{"page": 2, "rows": SALES[:-1]}], False, "")
 
 
 def test_a_page_is_shown_as_a_picture(skill: PdfExtractionSkill) -> None:
@@ -378,7 +398,7 @@ def test_a_page_that_takes_for_ever_is_ended(tmp_path: Path) -> None:
 def test_a_tool_for_one_page_says_so(tmp_path: Path) -> None:
     write(tmp_path, "report.pdf", b"%PDF-1.4")
     for pages in ("1-2", "", "one"):
-        message = refuse(open_skill(tmp_path), "read_pdf_tables", path="report.pdf", pages=pages)
+        message = refuse(open_skill(tmp_path), "show_pdf_page", path="report.pdf", pages=pages)
         assert 'one page at a time, such as pages="3"' in message
 
 

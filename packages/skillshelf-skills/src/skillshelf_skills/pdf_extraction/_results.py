@@ -65,17 +65,18 @@ class DocumentText(TypedDict):
 class ExtractedTable(TypedDict):
     """A table on a page: rows of cells."""
 
+    page: int
     rows: list[list[str]]
 
 
-class PageTables(TypedDict):
-    """The tables on a page, from top to bottom."""
+class DocumentTables(TypedDict):
+    """The tables on some pages, from top to bottom."""
 
     notice: str
-    page: int
     tables: list[ExtractedTable]
     is_whole: bool
-    """False if rows were left out."""
+    """False if rows of a page or whole pages were left out. Then call again with the next, if there are any."""
+    next_pages: str
 
 
 class ScannedText(TypedDict):

@@ -55,11 +55,7 @@ def _read(file: BufferedReader, password: str | None, action: str, arguments: Ma
             case "layout":
                 return _read_layout(file, password, len(document), **arguments)
             case "tables":
-                from skillshelf_skills.pdf_extraction._pages import check_page
-                from skillshelf_skills.pdf_extraction._tables import read_tables
-
-                check_page(arguments["page"], len(document))
-                return read_tables(file, password, **arguments)
+                return _read_tables(file, password, len(document), **arguments)
             case "picture":
                 image = _document.render_page(document, **arguments)
                 data = base64.b64encode(_document.encode_png(image)).decode()
@@ -76,6 +72,15 @@ def _read_layout(file: BufferedReader, password: str | None, total: int, pages: 
 
     wanted = parse_pages(pages, total)
     return assemble_text(read_layout(file, password, wanted), wanted, total, offset, limit)
+
+
+def _read_tables(
+    file: BufferedReader, password: str | None, total: int, pages: str, separated_by: str, limit: int
+) -> Any:
+    from skillshelf_skills.pdf_extraction._pages import parse_pages
+    from skillshelf_skills.pdf_extraction._tables import read_tables
+
+    return read_tables(file, password, parse_pages(pages, total), separated_by, limit)
 
 
 def _read_scan(document: Any, page: int, language: str, limit: int) -> Any:

@@ -10,9 +10,9 @@ from skillshelf.skills.results import Image
 from skillshelf_skills.pdf_extraction._limits import ReadLimits
 from skillshelf_skills.pdf_extraction._results import (
     Description,
+    DocumentTables,
     DocumentText,
     FoundPdfs,
-    PageTables,
     ScannedText,
 )
 
@@ -104,17 +104,17 @@ class PdfExtractionSkill(BaseSkill):
 
     @tool
     async def read_pdf_tables(
-        self, path: str, pages: str, separated_by: Literal["lines", "spaces"] = "lines"
-    ) -> PageTables:
-        """Return the tables on a page as rows of cells.
+        self, path: str, pages: str = "", separated_by: Literal["lines", "spaces"] = "lines"
+    ) -> DocumentTables:
+        """Return the tables on pages as rows of cells. Pages that do not fit are left out: `next_pages` names them.
 
         Args:
             path: The PDF file.
-            pages: "3": one page at a time.
+            pages: "3", "2-5" or "1,4,8-". All pages if empty.
             separated_by: "lines" for tables with drawn lines, "spaces" for columns of text without lines.
         """
-        arguments = {"page": _read_page(pages), "separated_by": separated_by, "limit": self._limits.characters}
-        return cast(PageTables, await self._read(path, "tables", arguments))
+        arguments = {"pages": pages, "separated_by": separated_by, "limit": self._limits.characters}
+        return cast(DocumentTables, await self._read(path, "tables", arguments))
 
     @tool
     async def show_pdf_page(self, path: str, pages: str, side: int = 1200) -> list[str | Image]:
