@@ -11,7 +11,7 @@ import pytest
 from calling import call
 from handbook import ALL
 from sites import Site, send
-from skillshelf.errors import SkillError
+from skillshelf.errors import SettingsError, SkillError
 from skillshelf.sources.attachable import attach_skill
 from skillshelf_skills.agentic_rag import Sources
 from skillshelf_skills.agentic_rag.skill import AgenticRagSkill
@@ -102,13 +102,21 @@ def test_a_refusal_names_the_reference(status: int, message: str, service: Servi
 
 
 def test_a_service_that_is_not_there_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As is a missing key."""
-    skill = attach_skill("agentic-rag=azure=http://127.0.0.1:9/faq")
-    monkeypatch.delenv("AZURE_SEARCH_KEY", raising=False)
-    with pytest.raises(SkillError, match=r"there is no key.*AZURE_SEARCH_KEY.*azure_search_config\.md"):
-        call(skill, "search_documents", query="refunds")
     monkeypatch.setenv("AZURE_SEARCH_KEY", "hunter2")
+    skill = attach_skill("agentic-rag=azure=http://127.0.0.1:9/faq")
     with pytest.raises(SkillError, match=r"there is no connection.*azure_search_config\.md"):
+        call(skill, "search_documents", query="refunds")
+
+
+def test_a_missing_key_is_told_when_the_skill_is_attached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that forgets it is told at the first question."""
+    from skillshelf_skills.agentic_rag import AzureIndex
+
+    monkeypatch.delenv("AZURE_SEARCH_KEY", raising=False)
+    with pytest.raises(SettingsError, match=r"needs a query key.*AZURE_SEARCH_KEY"):
+        attach_skill("agentic-rag=azure=http://127.0.0.1:9/faq")
+    skill = AgenticRagSkill(Sources([AzureIndex("http://127.0.0.1:9", "faq")])).with_policy(ALL)
+    with pytest.raises(SkillError, match=r"there is no key.*AZURE_SEARCH_KEY.*azure_search_config\.md"):
         call(skill, "search_documents", query="refunds")
 
 

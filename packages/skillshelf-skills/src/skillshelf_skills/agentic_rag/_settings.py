@@ -125,6 +125,8 @@ def _parse_index(value: str) -> AzureAddress:
     if parts.scheme != "https" and not (parts.scheme == "http" and is_here):
         raise SettingsError("The address of Azure AI Search begins with https://")
     _check_server(value, "azure.search.documents", "rag-azure", "Put it into AZURE_SEARCH_KEY.")
+    if not os.environ.get("AZURE_SEARCH_KEY"):
+        raise SettingsError("Azure AI Search needs a query key. Put one into the variable AZURE_SEARCH_KEY.")
     return AzureAddress(f"{parts.scheme}://{parts.netloc}", index)
 
 
