@@ -132,6 +132,14 @@ def test_a_fresh_clone_is_withheld_with_a_hint(tmp_path: Path, write: Write) -> 
     assert invoked.returncode == 1
 
 
+def test_a_few_of_many_pending_skills_are_named(tmp_path: Path, write: Write) -> None:
+    """The others are counted: the line fits a terminal."""
+    for name in ("docx", "pdf", "pptx", "sql", "xlsx"):
+        write(name)
+    answered = chat("-p", "hi", "--model", script(tmp_path, "ok"), cwd=tmp_path)
+    assert answered.stderr.splitlines()[0].startswith("docx, pdf, pptx and 2 more are waiting for your review")
+
+
 def test_frozen_fails_if_a_skill_differs_from_its_approval(tmp_path: Path, write: Write) -> None:
     """The exit code reports the drift."""
     write("pdf")

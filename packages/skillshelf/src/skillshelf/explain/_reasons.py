@@ -40,7 +40,7 @@ ReasonCode = Literal[
 UNUSABLE: frozenset[ReasonCode] = frozenset({"missing", "not-attached", "broken", "off", "manual", "unreviewed"})
 """Reasons that keep a skill from the model altogether, whatever the request."""
 MAX_NAMED_WORDS = 5
-_MAX_NAMED_SKILLS = 10
+_MAX_NAMED_SKILLS = 3
 MAX_ECHOED = 200
 """Characters of a name or a request that are repeated in a sentence."""
 _RAISE_BUDGET = "raise the budget in your settings, or keep fewer and shorter skills here"
