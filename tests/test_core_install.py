@@ -46,7 +46,7 @@ EXPECTED = [
     ("demo", 0, "pip install 'skillshelf[chat]'"),
     ("doctor", 0, "the extra chat is not installed"),
     ("completion bash", 0, "complete -o"),
-    ("list --with weather", 2, "pip install 'skillshelf[skills]'"),
+    ("list --with weather", 2, "pip install 'skillshelf[weather]'"),
 ]
 
 

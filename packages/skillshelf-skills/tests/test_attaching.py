@@ -85,6 +85,17 @@ def test_its_extra_asks_for_each_of_its_libraries(skill: AttachableSkill) -> Non
         assert required.intersection(map(normalize, distributions[library])), library
 
 
+def test_without_the_package_one_command_installs_a_skill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core knows the extra of each, which brings the package and the libraries."""
+    monkeypatch.setattr("skillshelf.sources.attachable.list_attachable", list)
+    for skill in ATTACHABLE:
+        with pytest.raises(SettingsError) as caught:
+            attach_skill(skill.name)
+        assert str(caught.value).endswith(f"is not installed: pip install 'skillshelf[{skill.extra}]'")
+    with pytest.raises(SettingsError, match="Did you mean weather"):
+        attach_skill("wether")
+
+
 def test_a_shelf_has_only_what_was_attached(run: Run) -> None:
     """The others are named apart, with how to attach them."""
     _, plain, _ = run("list", "--json")

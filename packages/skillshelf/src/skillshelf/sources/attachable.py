@@ -20,7 +20,17 @@ _NEVER_ATTACHED = {
     "find-skills": "It is on every shelf",
     "skill-authoring": "The command line and the chat have it; a program takes packages=['skillshelf.skill_authoring']",
 }
-_INSTALL = "pip install 'skillshelf[skills]'"
+_INSTALL = "pip install 'skillshelf[{}]'"
+_SHIPPED = {
+    "agentic-rag": "rag",
+    "authentication-gates": "authentication-gates",
+    "browser": "browser",
+    "database": "database",
+    "execution-debugging": "execution-debugging",
+    "pdf-extraction": "pdf-extraction",
+    "weather": "weather",
+}
+"""The extra of each skill in `skillshelf-skills`. It installs that package, too, so one command suffices."""
 
 
 class _FromSetting(Protocol):
@@ -96,7 +106,7 @@ class AttachableSkill:
         """Return why the skill cannot be used here, or None if it can."""
         for library in self.libraries:
             if find_spec(library) is None:
-                return Obstacle(f"the library {library} is not installed", f"pip install 'skillshelf[{self.extra}]'")
+                return Obstacle(f"the library {library} is not installed", _INSTALL.format(self.extra))
         for program in self.programs:
             if program.find() is None:
                 return Obstacle(f"there is no {program.names[0]} on this machine", program.install)
@@ -141,9 +151,9 @@ def attach_skill(text: str) -> BaseSkill:
         return skill.construct(setting)
     if name in _NEVER_ATTACHED:
         raise SettingsError(f"There is no need to attach the skill {name!r}. {_NEVER_ATTACHED[name]}.")
-    if not attachable:
-        raise SettingsError(f"There is no skill {name!r} to attach. The skills that come with skillshelf: {_INSTALL}")
-    names = [skill.name for skill in attachable]
+    if name in _SHIPPED:
+        raise SettingsError(f"The skill {name!r} is not installed: {_INSTALL.format(_SHIPPED[name])}")
+    names = sorted({*(skill.name for skill in attachable), *_SHIPPED})
     close = closest_names(name, names)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"There are: {', '.join(names)}."
     raise SettingsError(f"No skill to attach is called {name!r}. {hint}")
