@@ -88,9 +88,7 @@ def test_the_turn_is_over_when_a_closed_pipe_is_reported(tmp_path: Path) -> None
 def test_events_are_json_lines(tmp_path: Path, write: Write) -> None:
     """Each event is one line with its kind."""
     write("pdf")
-    result = chat(
-        "-p", "/skills:pdf now", "--model", script(tmp_path, "ok \x9b"), "--trust-workspace", "--json", cwd=tmp_path
-    )
+    result = chat("-p", "/pdf now", "--model", script(tmp_path, "ok \x9b"), "--trust-workspace", "--json", cwd=tmp_path)
     events = [json.loads(line) for line in result.stdout.splitlines()]
     assert [event["event"] for event in events] == ["skill_invoked", "skill_loaded", "text", "usage", "finished"]
     assert events[0] == {"event": "skill_invoked", "skill": "pdf", "text": "now"}
@@ -128,8 +126,9 @@ def test_a_fresh_clone_is_withheld_with_a_hint(tmp_path: Path, write: Write) -> 
     ]
     as_text = chat("-p", "hi", "--model", script(tmp_path, "ok"), cwd=tmp_path)
     assert (as_text.stdout, as_text.stderr.splitlines()) == ("ok\n", notices)
-    invoked = chat("-p", "/skills:pdf", "--model", script(tmp_path, "never"), cwd=tmp_path)
+    invoked = chat("-p", "/pdf", "--model", script(tmp_path, "never"), cwd=tmp_path)
     assert invoked.returncode == 1
+    assert "`/skills trust` shows it and asks" in invoked.stderr
 
 
 def test_a_few_of_many_pending_skills_are_named(tmp_path: Path, write: Write) -> None:

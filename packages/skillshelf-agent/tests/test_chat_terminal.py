@@ -19,7 +19,10 @@ Write = Callable[..., Path]
 
 
 def test_a_session_runs_from_review_to_exit(tmp_path: Path, write: Write) -> None:
-    """The user reviews a fresh clone, completes and applies a skill, approves a write with one key, and leaves."""
+    """The user reviews a fresh clone, completes and applies a skill, approves a write with one key, and leaves.
+
+    A name with a typo stays in the prompt.
+    """
     write("work/pdf", "Fill in forms.", "Fill in every field.\n")
     model = script(
         tmp_path, "The form is **filled in**.", tool("write_file", path="out.txt", content="done\n"), "Written."
@@ -33,11 +36,14 @@ def test_a_session_runs_from_review_to_exit(tmp_path: Path, write: Write) -> Non
     chat.expect("Trust pdf as it is now?")
     chat.send("y")
     chat.expect("›")
-    chat.send("/skills:pd")
+    chat.send("/pfd\r")
+    chat.expect("Unknown command /pfd. Did you mean /skills:pdf?")
+    chat.see("begin with a space.)\n› /pfd")
+    chat.send("\x7f\x7fd")
     chat.see("Fill in forms.  ~")
     chat.send("\t")
     chat.see("› /skills:pdf")
-    chat.send(" form.pdf\r")
+    chat.send("form.pdf\r")
     chat.expect("skill pdf")
     chat.expect("filled in")
     chat.expect("›")

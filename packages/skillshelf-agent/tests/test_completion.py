@@ -391,7 +391,7 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
             keys.send_text("\r")
             return await prompt
 
-    assert asyncio.run(type_keys()) == "/skills:kubernetes-deploy"
+    assert asyncio.run(type_keys()) == "/skills:kubernetes-deploy "
 
 
 def test_models_complete_after_slash_model() -> None:
@@ -430,18 +430,22 @@ def press(commands: Commands[None], workspace: Path) -> Callable[[str], str]:
 @pytest.mark.parametrize(
     ("keys", "line"),
     [
-        ("/hel\t", "/help"),
-        ("/skills re\t", "/skills reload"),
-        ("/skills:kube\t now", "/skills:kubernetes-deploy now"),
-        ("/skills:kubrenetes\t", "/skills:kubernetes-deploy"),
+        ("/hel\t", "/help "),
+        ("/skills re\t", "/skills reload "),
+        ("/skills:kube\tnow", "/skills:kubernetes-deploy now"),
+        ("/skills:kubrenetes\t", "/skills:kubernetes-deploy "),
         ("/skills:pdf fill\t", "/skills:pdf scripts/fill.py"),
+        ("/pdf fill\t", "/pdf scripts/fill.py"),
         ("/skills:pdf my\t", '/skills:pdf "references/my notes.md"'),
-        ("see @sr\tma\t", "see @src/main.py"),
+        ("see @sr\tma\t", "see @src/main.py "),
         ("/skills:p\t", "/skills:pdf"),
     ],
 )
 def test_tab_completes(press: Callable[[str], str], keys: str, line: str) -> None:
-    """Tab completes commands, skills with and without typos, references and files, before the next key counts."""
+    """Tab completes commands, skills with and without typos, references and files, before the next key counts.
+
+    A name is followed by a space.
+    """
     assert press(keys) == line
 
 
@@ -452,4 +456,4 @@ def test_tab_knows_a_skill_right_after_a_reload(
     assert press("/skills:new\t") == "/skills:new"
     source.put("newcomer", "---\nname: newcomer\ndescription: New.\n---\nDo.\n")
     shelf.reload()
-    assert press("/skills:new\t") == "/skills:newcomer"
+    assert press("/skills:new\t") == "/skills:newcomer "

@@ -131,11 +131,24 @@ def test_a_whole_name_comes_before_longer_ones() -> None:
     assert [suggestion.text for suggestion in complete(commands, "/model")] == ["/skills:model", "/models"]
 
 
+def test_a_skill_runs_by_its_name_alone_if_no_command_has_it() -> None:
+    """`/help` stays the command, and `/skills:help` is the skill. The arguments are those of the long form."""
+    source = MemorySource({name: skill(name) for name in ("pdf", "help", "My Skill")})
+    below = MemorySource({"pdf": skill("pdf")}, "user")
+    commands = make_commands(Shelf([source, below]))
+    calls: Calls = []
+    for text in ("/pdf a\n b ", "/My Skill x", "/pdf@user", "/help me", "/skills:help me"):
+        call = commands.find(text)
+        assert isinstance(call, CommandCall)
+        call.command.run(calls, call.arguments)
+    assert calls == [("pdf", "a\n b "), ("My Skill", "x"), ("pdf@user", ""), ("help", "me")]
+
+
 @pytest.mark.parametrize(
     ("text", "typed", "nearest"),
     [
         ("/skils", "skils", ("/skills", "/skills:My Skill")),
-        ("/pdf x", "pdf", ("/skills:pdf",)),
+        ("/pfd x", "pfd", ("/skills:pdf",)),
         ("/HELP", "HELP", ("/help",)),
         ("/skills:pfd x", "skills:pfd", ("/skills:pdf",)),
         ("/skills:../x", "skills:../x", ()),

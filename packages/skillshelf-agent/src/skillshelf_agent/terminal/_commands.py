@@ -150,10 +150,9 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
         case None:
             return False
         case UnknownCommand(typed=typed):
-            if typed.startswith(SKILL_PREFIX):
-                unknown = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
-                if unknown.reason:
-                    raise unknown
+            unknown = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
+            if unknown.reason:
+                raise unknown
             raise SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:

@@ -14,11 +14,11 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import Completer, DummyCompleter, DynamicCompleter
+from prompt_toolkit.completion import DynamicCompleter
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_done, is_searching
@@ -51,7 +51,10 @@ from skillshelf.errors import SkillError
 from skillshelf.text import clean, clean_line
 from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, LineQueue, Pastes
-from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings
+from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings, take_completion
+
+if TYPE_CHECKING:
+    from skillshelf_agent.terminal._prompt import SlashCompleter
 
 DrawLive = Callable[[int, int], str]
 """Draws the work in progress in so many columns and rows. The text holds the escapes of its colours."""
@@ -110,7 +113,8 @@ class Footer:
         self.stop: Callable[[], None] = lambda: None
         self.unfold: Callable[[], None] = lambda: self.show_hint(NO_RESULTS)
         self.change_policy: Callable[[], None] = lambda: None
-        self._completer: Completer = DummyCompleter()
+        self._taken = ""
+        self._completer: SlashCompleter | None = None
         self._draw_live: DrawLive = lambda columns, rows: ""
         self._format_status: FormatStatus = lambda columns: truncate_cells(_STARTING, columns)
         self._hint = ""
@@ -148,7 +152,7 @@ class Footer:
 
     def connect(
         self,
-        completer: Completer,
+        completer: "SlashCompleter",
         *,
         draw_live: DrawLive,
         format_status: FormatStatus,
@@ -198,6 +202,7 @@ class Footer:
         if line is None:
             return None
         self.is_working = True
+        self._taken = line.shown
         self._typed_at = 0.0  # the key that sent it begins no other message
         echo = clean(line.shown).replace("\n", "\n  ")
         self._output.write(f"\x1b[1m{_PROMPT}\x1b[0m{echo}\n")
@@ -239,6 +244,10 @@ class Footer:
         """Put a text into the editor, unless the user is typing another one, and open the menu behind it."""
         if not self.buffer.text:
             self.buffer.insert_text(text)
+
+    def give_back(self) -> None:
+        """Put the line that was taken last back into the editor: nobody could do anything with it."""
+        self.offer(self._taken)
 
     def show_hint(self, hint: str) -> None:
         """Show a hint in place of the status line for a moment."""
@@ -346,7 +355,16 @@ class Footer:
         state = self.buffer.complete_state
         return min(_MAX_MENU_ROWS, len(state.completions)) if state else 0
 
+    def _mark_first(self) -> None:
+        """Mark the first entry of the menu if it is the name that the user has begun to type: Enter takes it."""
+        state = self.buffer.complete_state
+        if state is None or not state.completions or state.complete_index is not None:
+            return
+        if self._completer and self._completer.begins_name(state.original_document.text, state.completions[0].text):
+            state.complete_index = 0
+
     def _begin_frame(self, _: Any) -> None:
+        self._mark_first()
         self._app.output.write_raw(_BEGIN_UPDATE)
         if self._output.has_lines:
             self._renderer.erase()
@@ -372,8 +390,9 @@ class Footer:
         ends_in_paste = Condition(lambda: bool(self._pastes.find_end(self.buffer.document.text_before_cursor)))
 
         @bindings.add("enter", filter=is_editing)
-        def send(event: KeyPressEvent) -> None:
-            self._send(self.buffer.text)
+        def take_or_send(event: KeyPressEvent) -> None:
+            if not self._take_marked():
+                self._send(self.buffer.text)
 
         @bindings.add("escape", filter=is_editing)
         def close_menu_or_stop(event: KeyPressEvent) -> None:
@@ -439,6 +458,19 @@ class Footer:
             self.buffer.delete_before_cursor(len(words))
 
         return bindings
+
+    def _take_marked(self) -> bool:
+        """Insert the marked entry of the menu. Return True if the user goes on typing after it."""
+        state = self.buffer.complete_state
+        completion = state.current_completion if state else None
+        if completion is None:
+            return False
+        is_name = completion.text.startswith("/")
+        needs_arguments = bool(self._completer and self._completer.needs_arguments(completion.text))
+        is_whole = not completion.text.startswith("@") and not (is_name and needs_arguments)
+        if is_name or not is_whole:
+            take_completion(self.buffer, completion)
+        return not is_whole
 
     def _send(self, shown: str) -> None:
         """Queue the text of the editor, and clear it."""

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.completion import CompleteEvent, Completion, get_common_complete_suffix
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from skillshelf.errors import SettingsError, SkillError
@@ -29,13 +29,24 @@ def make_bindings() -> KeyBindings:
         state = buffer.complete_state
         if state is None or not state.completions:
             _complete_at_once(buffer)
-        elif len(state.completions) == 1 and state.complete_index == 0:
-            # The only suggestion is taken already; the next in the circle would be the text typed before it.
-            buffer.complete_state = None
+            return
+        marked = state.current_completion
+        if marked and marked.text.startswith("/"):
+            take_completion(buffer, marked)
+        elif len(state.completions) == 1:
+            take_completion(buffer, state.completions[0])
         else:
             buffer.complete_next()
 
     return bindings
+
+
+def take_completion(buffer: Buffer, completion: Completion) -> None:
+    """Insert a suggestion and close the menu. The name of a command and of a file gets a space, to go on after it."""
+    buffer.apply_completion(completion)
+    is_name = completion.text.startswith(("/", "@")) and not completion.text.endswith("/")
+    if is_name and not buffer.document.current_char.isspace():
+        buffer.insert_text(" ")
 
 
 def _complete_at_once(buffer: Buffer) -> None:
@@ -47,7 +58,7 @@ def _complete_at_once(buffer: Buffer) -> None:
     document = buffer.document
     found = list(buffer.completer.get_completions(document, CompleteEvent(completion_requested=True)))
     if len(found) == 1:
-        buffer.apply_completion(found[0])
+        take_completion(buffer, found[0])
         return
     buffer.insert_text(get_common_complete_suffix(document, found))
     buffer.start_completion()

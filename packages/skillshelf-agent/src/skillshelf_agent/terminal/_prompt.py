@@ -13,7 +13,17 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from skillshelf.files import is_at_or_inside
-from skillshelf.slash import MAX_SUGGESTIONS, Commands, ListFiles, NameIndex, Suggestion, complete, rank
+from skillshelf.slash import (
+    MAX_SUGGESTIONS,
+    SKILL_PREFIX,
+    CommandCall,
+    Commands,
+    ListFiles,
+    NameIndex,
+    Suggestion,
+    complete,
+    rank,
+)
 from skillshelf.text import clean_line
 from skillshelf.text.rendering import truncate_cells
 
@@ -48,6 +58,21 @@ class SlashCompleter(Completer):
         for suggestion, label in zip(suggestions, labels, strict=True):
             meta = describe_suggestion(suggestion, meta_cells, widest_meta)
             yield Completion(suggestion.text, suggestion.start, display=label, display_meta=meta)
+
+    def begins_name(self, typed: str, name: str) -> bool:
+        """Return True if a command's name begins as typed, both with the slash. A skill's may begin after `skills:`."""
+        typed = typed.lower()
+        name = name.lower()
+        if not name.startswith("/") or typed.endswith(("/", ":", " ")):
+            return False
+        return name.startswith(typed) or name.replace(SKILL_PREFIX, "", 1).startswith(typed)
+
+    def needs_arguments(self, text: str) -> bool:
+        """Return True if the text is the name of a command that does nothing without arguments."""
+        call = self.commands.find(text)
+        if not isinstance(call, CommandCall) or call.arguments:
+            return False
+        return bool(call.command.usage) and not call.command.usage.startswith("[")
 
 
 def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS, width: int = 0) -> str:

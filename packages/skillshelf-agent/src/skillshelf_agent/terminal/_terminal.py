@@ -9,7 +9,7 @@ from rich.text import Text
 
 from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.settings import Mode
-from skillshelf.slash import complete
+from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
 from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent.events import Event
@@ -134,6 +134,8 @@ class Terminal:
         except SkillError as error:
             self.screen.pause()
             self.console.print(Text(clean(str(error)), "red"))
+            if isinstance(self.commands.find(text), UnknownCommand):
+                self.footer.give_back()
 
     async def attach(self, text: str) -> Sequence[Attachment]:
         found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True)

@@ -38,7 +38,7 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
         if entry.prefix != SKILL_PREFIX:
             usage = f"/{entry.spelling} {entry.command.usage}".rstrip()
             table.add_row(Text(clean_line(usage), "bold"), clean_line(entry.command.summary))
-    table.add_row(Text("/skills:NAME [ARGUMENTS]", "bold"), "apply a skill")
+    table.add_row(Text("/NAME [ARGUMENTS]", "bold"), "apply a skill; /skills:NAME if a command has that name")
 
     keys = "Tab completes · @ attaches a file · !command runs in your shell · Alt+Enter breaks the line"
     more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results in full · Ctrl+D leaves"

@@ -1,6 +1,7 @@
 """Slash commands: the commands there are, completion, and the message that invoking a skill becomes."""
 
 from skillshelf.slash._commands import (
+    SKILL_PREFIX,
     Command,
     CommandCall,
     Commands,
@@ -13,7 +14,6 @@ from skillshelf.slash._commands import (
 from skillshelf.slash._completion import ListFiles, complete
 from skillshelf.slash._ranking import MAX_SUGGESTIONS, NameIndex, rank
 from skillshelf.slash._skills import (
-    SKILL_PREFIX,
     AppliedSkill,
     Invocation,
     apply_message,

@@ -3,6 +3,8 @@
 A message is a command if it begins with a slash and a letter or digit, unless a second slash comes in the first word
 before any colon: `/usr/bin is missing` and `/a/b/` are messages, `/skills:../x` is a command that does not exist. A
 path of one part, `/tmp`, cannot be told from a command. A space before the slash makes anything a message.
+
+`/skills:NAME` invokes a skill, and so does `/NAME` if no command has that name.
 """
 
 import re
@@ -17,6 +19,8 @@ from skillshelf.text import clean_line, closest_names, truncate
 FaceT = TypeVar("FaceT")
 T = TypeVar("T")
 
+SKILL_PREFIX = "skills:"
+"""The prefix of the commands that invoke skills. It may be left out."""
 ENTRY_POINTS = "skillshelf.slash_commands"
 """The group of entry points whose functions are called with `register`."""
 
@@ -193,18 +197,21 @@ class CommandTable(Generic[FaceT]):
         """Return the commands of a prefix, and their names ready for ranking. The empty prefix has all commands."""
         if scope not in self._scopes:
             entries = [entry for entry in self.entries.values() if entry.prefix == scope or not scope]
-            names = [entry.command.name for entry in entries]
+            # `/rel` begins the name of a skill, but not that of `/skills reload`.
+            typable = (scope, SKILL_PREFIX)
+            names = [entry.command.name if entry.prefix in typable else entry.spelling for entry in entries]
             spellings = [entry.spelling.removeprefix(scope) for entry in entries]
             summaries = [entry.command.summary for entry in entries]
             self._scopes[scope] = entries, NameIndex(names, spellings, summaries)
         return self._scopes[scope]
 
     def resolve(self, typed: str) -> ResolvedCommand[FaceT] | None:
-        """Return the command with the longest name that the text begins with."""
-        match = find_name(typed, self.entries)
-        if match is None:
-            return None
-        return ResolvedCommand(self.entries[match.name], match.end)
+        """Return the command with the longest name that the text begins with, or else the skill."""
+        for prefix in ("", SKILL_PREFIX):
+            match = find_name(prefix + typed, self.entries)
+            if match is not None:
+                return ResolvedCommand(self.entries[match.name], match.end - len(prefix))
+        return None
 
     def suggest_instead(self, typed: str, scope: str) -> UnknownCommand:
         """Return an answer to a command that does not exist, with the names under a prefix that come closest."""

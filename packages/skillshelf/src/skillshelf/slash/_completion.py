@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from skillshelf.slash._commands import Commands, FaceT, RegisteredCommand, Suggestion, parse_command
+from skillshelf.slash._commands import SKILL_PREFIX, Commands, FaceT, RegisteredCommand, Suggestion, parse_command
 from skillshelf.slash._ranking import MAX_SUGGESTIONS, NameIndex
 
 ListFiles = Callable[[str], Sequence[str]]
@@ -74,7 +74,7 @@ def _suggest_commands(commands: Commands[FaceT], typed: str) -> list[Suggestion]
     resolved = table.resolve(typed)
     if resolved and resolved.end < len(typed):
         arguments = _suggest_arguments(commands, resolved.entry, typed[resolved.end :])
-        if resolved.entry.prefix == scope:
+        if resolved.entry.prefix in (scope, SKILL_PREFIX):
             # A name may begin with the whole of another: `/skills:my` and `/skills:my skill`.
             longer = [entry for entry in entries if entry.spelling.startswith(typed)]
             return [_suggest_command(entry, scope, typed) for entry in longer] + arguments

@@ -11,7 +11,16 @@ from typing import Generic, NamedTuple
 
 from skillshelf.shelf import list_references
 from skillshelf.skills import Catalog, SkillDescriptor
-from skillshelf.slash._commands import Command, FaceT, NameMatch, Suggestion, find_name, parse_command, strip_separator
+from skillshelf.slash._commands import (
+    SKILL_PREFIX,
+    Command,
+    FaceT,
+    NameMatch,
+    Suggestion,
+    find_name,
+    parse_command,
+    strip_separator,
+)
 from skillshelf.slash._completion import quote_path
 from skillshelf.text import clean_line
 
@@ -155,8 +164,6 @@ Invoke = Callable[[FaceT, str, str], Awaitable[None] | None]
 """Called with the face, the name that leads to the skill, and the arguments."""
 Count = Callable[[str], int | None]
 """Returns the tokens of a skill, by the name that leads to it, or None if they are not known."""
-SKILL_PREFIX = "skills:"
-"""The prefix of the commands that invoke skills."""
 
 
 class Invocation(NamedTuple):

@@ -1,0 +1,178 @@
+"""Test the prompt with real keys, without a process: what a key makes of the text, the menu and the queue."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
+pytest.importorskip("rapidfuzz", reason="needs the extra `chat`")
+
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.history import InMemoryHistory
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from skillshelf import MemorySource, Shelf
+from skillshelf.slash import SKILL_PREFIX, Command, Commands, skill_commands
+from skillshelf_agent.terminal._footer import Footer
+from skillshelf_agent.terminal._keyboard import Keyboard
+from skillshelf_agent.terminal._prompt import SlashCompleter, rank_with_typos
+
+SKILLS = {
+    "release-notes": {"SKILL.md": "---\nname: release-notes\ndescription: Write them.\n---\nDo.\n"},
+}
+
+
+def make_commands() -> Commands[None]:
+    commands: Commands[None] = Commands(rank_with_typos)
+    names = {"help": "", "skills reload": "", "approve": "[MODE]", "why-not": "NAME [REQUEST]"}
+    commands.register("", [Command(name, "A command.", lambda *_: None, usage) for name, usage in names.items()])
+    shelf = Shelf([MemorySource(SKILLS)])
+    commands.register(SKILL_PREFIX, skill_commands(lambda: shelf.catalog, lambda *_: None))
+    return commands
+
+
+class Prompt:
+    """A footer, and keys for it."""
+
+    def __init__(self, keys: PipeInput) -> None:
+        self.footer = Footer(Keyboard(), InMemoryHistory())
+        self._keys = keys
+        self.footer.connect(
+            SlashCompleter(make_commands(), lambda path: ["README.md", "src/"]),
+            draw_live=lambda columns, rows: "",
+            format_status=lambda columns: "",
+            stop=lambda: None,
+            unfold=lambda: None,
+            change_policy=lambda: None,
+        )
+
+    @property
+    def text(self) -> str:
+        return self.footer.buffer.text
+
+    @property
+    def marked(self) -> str:
+        """The marked entry of the menu."""
+        state = self.footer.buffer.complete_state
+        return state.current_completion.text if state and state.current_completion else ""
+
+    @property
+    def sent(self) -> list[str]:
+        return self.footer.queue.list_shown()
+
+    def press(self, keys: str) -> None:
+        self._keys.send_text(keys)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(60):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    async def type(self, text: str) -> None:
+        """Press the keys of a text, and wait until it is in the editor."""
+        self.press(text)
+        await self.until(lambda: self.text.endswith(text))
+
+
+@asynccontextmanager
+async def open_prompt() -> AsyncIterator[Prompt]:
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        prompt = Prompt(keys)
+        async with prompt.footer.running():
+            yield prompt
+
+
+@pytest.mark.parametrize("typed", ["/rel", "/skills:rel", "/release-notes"])
+def test_enter_runs_the_marked_skill(typed: str) -> None:
+    """The menu marks the name that was begun, with or without `skills:`."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type(typed)
+            await prompt.until(lambda: prompt.marked == "/skills:release-notes")
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.sent == ["/skills:release-notes "])
+            assert prompt.text == ""
+
+    asyncio.run(check())
+
+
+def test_enter_completes_a_command_that_needs_arguments() -> None:
+    """One whose arguments may be left out runs."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type("/wh")
+            await prompt.until(lambda: prompt.marked == "/why-not")
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.text == "/why-not ")
+            prompt.press("\x15/app")
+            await prompt.until(lambda: prompt.marked == "/approve")
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.sent == ["/approve "])
+
+    asyncio.run(check())
+
+
+def test_no_entry_is_marked_that_does_not_begin_as_typed() -> None:
+    """The menu forgives typos, but Enter must not run a command that nobody has typed."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type("/hlep")
+            await prompt.until(lambda: prompt.footer.buffer.complete_state is not None)
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.sent == ["/hlep"])
+
+    asyncio.run(check())
+
+
+def test_enter_takes_a_file_that_was_chosen_and_goes_on() -> None:
+    """The message is not finished. Without a choice, Enter sends it."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type("see @REA")
+            await prompt.until(lambda: prompt.footer.buffer.complete_state is not None)
+            prompt.press("\t\r")
+            await prompt.until(lambda: prompt.text == "see @README.md ")
+            await prompt.type("and @s")
+            await prompt.until(lambda: prompt.footer.buffer.complete_state is not None)
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.sent == ["see @README.md and @s"])
+
+    asyncio.run(check())
+
+
+def test_tab_takes_the_marked_name_and_adds_a_space() -> None:
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type("/rel")
+            await prompt.until(lambda: prompt.marked == "/skills:release-notes")
+            prompt.press("\tv1.2\r")
+            await prompt.until(lambda: prompt.sent == ["/skills:release-notes v1.2"])
+
+    asyncio.run(check())
+
+
+def test_a_line_is_given_back_unless_another_one_has_been_begun() -> None:
+    async def check() -> None:
+        async with open_prompt() as prompt:
+
+            def is_text(text: str) -> bool:
+                return prompt.text == text
+
+            for begun, expected in (("", "/foo"), ("new", "new")):
+                prompt.press("\x15/foo\r")
+                await prompt.until(lambda: prompt.sent == ["/foo"])
+                await prompt.footer.next_line()
+                prompt.press(begun)
+                await prompt.until(partial(is_text, begun))
+                prompt.footer.give_back()
+                assert prompt.text == expected
+
+    asyncio.run(check())
