@@ -86,6 +86,18 @@ async def open_prompt() -> AsyncIterator[Prompt]:
             yield prompt
 
 
+@pytest.mark.parametrize("keys", ["\n", "\\\r", "\x1b\r", "\x1b[13;2u", "\x1b[27;2;13~", "\x1b[27;3;13~"])
+def test_a_line_break_is_inserted(keys: str) -> None:
+    """By Ctrl+J, a backslash and Enter, Alt+Enter, and Shift+Enter as terminals report it."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            prompt.press(f"one{keys}two\r")
+            await prompt.until(lambda: prompt.sent == ["one\ntwo"])
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("typed", ["/rel", "/skills:rel", "/release-notes"])
 def test_enter_runs_the_marked_skill(typed: str) -> None:
     """The menu marks the name that was begun, with or without `skills:`."""

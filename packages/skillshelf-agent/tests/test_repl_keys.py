@@ -167,10 +167,10 @@ def test_escape_closes_the_menu_and_swallows_no_key(tmp_path: Path) -> None:
     assert chat.end() == 0
 
 
-def test_alt_enter_breaks_the_line(tmp_path: Path) -> None:
+def test_a_message_of_several_lines_is_shown_as_such(tmp_path: Path) -> None:
     chat = OnTerminal("--model", script(tmp_path, "Hello."), cwd=tmp_path)
     chat.see("›")
-    chat.send("one\x1b\rtwo")
+    chat.send("one\ntwo")
     chat.see("› one\n  two")
     chat.send("\r")
     chat.see("Hello.")

@@ -387,12 +387,18 @@ class Footer:
         is_editing = ~is_searching
         is_empty = Condition(lambda: not self.buffer.text)
         has_queue = Condition(lambda: len(self.queue) > 0)
+        ends_in_backslash = Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\"))
         ends_in_paste = Condition(lambda: bool(self._pastes.find_end(self.buffer.document.text_before_cursor)))
 
         @bindings.add("enter", filter=is_editing)
         def take_or_send(event: KeyPressEvent) -> None:
             if not self._take_marked():
                 self._send(self.buffer.text)
+
+        @bindings.add("enter", filter=is_editing & ends_in_backslash)
+        def break_line(event: KeyPressEvent) -> None:
+            self.buffer.delete_before_cursor()
+            self.buffer.insert_text("\n")
 
         @bindings.add("escape", filter=is_editing)
         def close_menu_or_stop(event: KeyPressEvent) -> None:

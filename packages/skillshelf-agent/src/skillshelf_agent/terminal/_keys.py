@@ -7,10 +7,18 @@ import tempfile
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completion, get_common_complete_suffix
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
 
 from skillshelf.errors import SettingsError, SkillError
 from skillshelf.text import clean_line
+
+# Shift+Enter, Alt+Enter and both, from terminals that report them: in the forms of CSI u and of modifyOtherKeys.
+# prompt_toolkit takes Shift+Enter for Enter.
+for _modifiers in (2, 3, 4):
+    for _sequence in (f"\x1b[13;{_modifiers}u", f"\x1b[27;{_modifiers};13~"):
+        ANSI_SEQUENCES[_sequence] = (Keys.Escape, Keys.Enter)
 
 _FALLBACKS = ("sensible-editor", "nano", "vi")
 
@@ -20,6 +28,7 @@ def make_bindings() -> KeyBindings:
     bindings = KeyBindings()
 
     @bindings.add("escape", "enter")
+    @bindings.add("c-j")
     def break_line(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
