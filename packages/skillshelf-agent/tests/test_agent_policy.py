@@ -13,7 +13,7 @@ from agent_kit import User, agent, of, requests, say
 from skillshelf import BaseSkill, SkillError, tool
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf_agent import AgentCore, Answer, Approval, Policy
-from skillshelf_agent.events import Finished, SkillsReloaded, ToolReturned
+from skillshelf_agent.events import FileWritten, Finished, SkillsReloaded, ToolReturned
 from skillshelf_agent.testing import ScriptedModel, call
 
 Write = Callable[..., Path]
@@ -128,6 +128,20 @@ def test_always_holds_for_the_session_and_ends_with_the_mode(tmp_path: Path) -> 
     user.answers.append("no")
     say(core, "again")
     assert [question.tool for question in user.questions][2:] == ["write_file"]
+
+
+def test_always_covers_writes_and_edits_alike(tmp_path: Path) -> None:
+    """Also those that the model asked for in the same breath, and those after a new session."""
+    user = User("always")
+    other = call("write_file", path="b.txt", content="b")
+    edit = call("edit_file", path="b.txt", old_text="b", new_text="c")
+    core = agent(tmp_path, [WRITE, other], edit, "ok", WRITE, "ok", mode="ask", user=user)
+    first = say(core, "go")
+    core.new_session()
+    say(core, "again")
+    assert [question.arguments["path"] for question in user.questions] == ["a.txt"]
+    assert (tmp_path / "b.txt").read_text() == "c"
+    assert [event.confirmed for event in of(first, FileWritten)] == [True, False, False]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,30 @@ def test_keys_typed_before_a_question_do_not_answer_it(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
+def test_a_question_above_an_empty_prompt_has_the_keyboard(tmp_path: Path) -> None:
+    """Even right after the user has erased a message."""
+    calls = [UNTIL_TYPED, tool("run_command", command="touch made")]
+    chat = OnTerminal("--model", script(tmp_path, *calls, "Done."), cwd=tmp_path)
+    chat.see("›")
+    chat.send("go\r")
+    chat.see("Allow run_command?")
+    chat.send("y")
+    chat.see("Esc stops")
+    chat.send("x")
+    chat.see("› x")
+    chat.send("\x7f")
+    chat.see_no("› x")
+    (tmp_path / "typed").touch()
+    chat.see("touch made")
+    assert "Tab answers" not in chat.see_no("\n›\n")
+    chat.send("y")
+    chat.see("Done.")
+    assert (tmp_path / "made").exists()
+    chat.see_idle()
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
 def test_keys_typed_before_the_first_question_do_not_answer_it(tmp_path: Path, write: Write) -> None:
     """Keys pressed while the program starts are text of the editor."""
     write("work/pdf")

@@ -391,6 +391,10 @@ class Gate(AbstractCapability[Exchange]):
                 # Tools of code skills raise ApprovalRequired by themselves, and give their arguments alone.
                 question = Approval(call.tool_name, metadata.get("arguments", {}))
                 answer = await self._decide_or_ask(ctx.deps, question)
+            elif question.tool in WRITING and self._decide(question).decision == "allow":
+                # Allowed by the answer to a call before it. Without its question, the policy decides when it runs.
+                answers[call.tool_call_id] = True
+                continue
             else:
                 answer = await self._ask(ctx.deps, question)
             if isinstance(answer, ToolDenied):

@@ -206,4 +206,6 @@ def is_instruction_file(path: str) -> bool:
 
 
 def _key(tool: str, subject: str) -> str:
+    if tool in WRITING:
+        return " and ".join(sorted(WRITING))
     return f"{tool}: {subject}" if subject else tool

@@ -255,5 +255,5 @@ def _describe_always(approval: Approval) -> str:
         network = ", with the network" if approval.script.network else ""
         return f"this script while it stays as it is, with any arguments{network}"
     if approval.tool in WRITING:
-        return f"every {approval.tool}, but not of {_OBEYED}"
+        return f"every write_file and edit_file, but not of {_OBEYED}"
     return f"{approval.tool} with these very arguments"

@@ -10,7 +10,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from textwrap import wrap
@@ -72,8 +71,6 @@ _FRAMES_PER_SECOND = 30
 _MAX_QUEUED_ROWS = 4
 _MAX_MENU_ROWS = 8
 _MIN_LIVE_ROWS = 3
-_TYPING_SECONDS = 2.0
-"""For so long after a key, the next key may belong to the same message."""
 _HINT_SECONDS = 2.0
 # A terminal sends the bytes of one key together; a lone Escape is a key of its own after this time.
 _ESCAPE_SECONDS = 0.1
@@ -119,7 +116,6 @@ class Footer:
         self._format_status: FormatStatus = lambda columns: truncate_cells(_STARTING, columns)
         self._hint = ""
         self._first_frame = asyncio.Event()
-        self._typed_at = 0.0
         self._output = PrintedOutput(self.redraw)
         self._restore_tty: Callable[[], None] = lambda: None
         self._is_own_stop = False
@@ -145,7 +141,6 @@ class Footer:
         self._app.renderer = self._renderer
         self._app.before_render += self._begin_frame
         self._app.after_render += self._end_frame
-        self._app.key_processor.before_key_press += self._note_key
         keyboard.screen = self
 
     # -- for the chat -------------------------------------------------------------------------------------------------
@@ -203,7 +198,6 @@ class Footer:
             return None
         self.is_working = True
         self._taken = line.shown
-        self._typed_at = 0.0  # the key that sent it begins no other message
         echo = clean(line.shown).replace("\n", "\n  ")
         self._output.write(f"\x1b[1m{_PROMPT}\x1b[0m{echo}\n")
         return line.text
@@ -212,15 +206,14 @@ class Footer:
         self._app.invalidate()
 
     def is_user_typing(self) -> bool:
-        """Take up the keys that were pressed so far. Return True if the next ones may belong to a message."""
+        """Take up the keys that were pressed so far. Return True if there is a message in the making."""
         if self._renderer.is_suspended:
             return True
         if self._app.is_running and not self._app.is_done:
             keys = [*self._app.input.read_keys(), *self._app.input.flush_keys()]
             self._app.key_processor.feed_multiple(keys)
             self._app.key_processor.process_keys()
-        is_recent = time.monotonic() - self._typed_at < _TYPING_SECONDS
-        return is_recent or bool(self.buffer.text)
+        return bool(self.buffer.text)
 
     def print_question(self, question: str) -> None:
         """Leave a question on the screen that has been answered, as it was drawn."""
@@ -510,11 +503,6 @@ class Footer:
             print(clean(str(error)))  # the footer shows it above itself
             return
         self.buffer.document = Document(text)
-
-    def _note_key(self, _: Any) -> None:
-        question = self.keyboard.question
-        if question is None or not question.is_open:
-            self._typed_at = time.monotonic()
 
     def _end(self, _: asyncio.Task[None]) -> None:
         """Unblock everything that waits for keys: there are no more."""

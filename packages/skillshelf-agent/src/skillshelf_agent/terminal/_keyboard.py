@@ -52,7 +52,7 @@ class QuestionScreen(Protocol):
     """The screen that questions appear on."""
 
     def is_user_typing(self) -> bool:
-        """Take up the keys that were pressed so far. Return True if the next ones may belong to a message."""
+        """Take up the keys that were pressed so far. Return True if there is a message in the making."""
 
     def redraw(self) -> None:
         """Draw the question, soon."""
@@ -67,8 +67,8 @@ class QuestionScreen(Protocol):
 class Keyboard:
     """Asks questions that one key answers. The footer shows them, and gives the keys.
 
-    A key that was meant for a message never answers a question: if the user is typing when a question comes up, the
-    keys go on to the message, and Tab turns to the question.
+    If there is a message in the making when a question comes up, the keys go on to the message, and Tab turns to the
+    question. If the prompt is empty, they answer the question.
     """
 
     def __init__(self) -> None:
