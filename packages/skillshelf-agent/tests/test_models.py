@@ -27,10 +27,14 @@ from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
-from skillshelf.errors import ModelUnavailableError, SkillNotFoundError
-from skillshelf_agent import DEFAULTS, ChosenModel, Settings, explain_error, resolve, usage_of
+from agent_kit import say
+from skillshelf.errors import ModelUnavailableError, SettingsError, SkillNotFoundError
+from skillshelf_agent import DEFAULTS, AgentCore, ChosenModel, Settings, explain_error, resolve, usage_of
 from skillshelf_agent._explain import error_sentences
 from skillshelf_agent._models import SERVER_WINDOW
+from skillshelf_agent.terminal import Pipe
+from skillshelf_agent.terminal._commands import run_command
+from skillshelf_agent.testing import ScriptedModel
 
 SECRET = "sk-proj-0123456789abcdefSECRET"
 
@@ -161,6 +165,36 @@ def test_the_window_of_a_known_model_is_used(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
     assert resolve(Settings(model="anthropic:claude-haiku-4-5")).window == 200_000
     assert resolve(Settings(model="anthropic:claude-haiku-4-5", window=5000)).window == 5000
+
+
+def test_a_model_has_the_efforts_that_it_accepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that always reasons cannot be told not to."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    assert resolve(Settings(model="openai:gpt-4.1")).efforts == ()
+    assert resolve(Settings(model="openai:o3")).efforts == ("low", "medium", "high")
+    assert resolve(Settings(model="any", base_url="http://localhost:1/v1")).efforts[:2] == ("off", "minimal")
+
+
+@pytest.mark.parametrize(("effort", "sent"), [("high", "high"), ("off", "none"), ("default", None)])
+def test_the_effort_that_the_user_chooses_is_sent(server: str, tmp_path: Path, effort: str, sent: str | None) -> None:
+    core = AgentCore(resolve(Settings(model="m", base_url=server)), str(tmp_path))
+    pipe = Pipe(core, Settings(), as_json=False)
+    asyncio.run(run_command(pipe, pipe.commands, f"/effort {effort}"))
+    say(core, "Hello?")
+    assert Provider.seen[0].get("reasoning_effort") == sent
+
+
+def test_effort_names_the_choices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model without them gets a sentence."""
+    core = AgentCore(resolve(Settings(model="m", base_url="http://localhost:1/v1")), str(tmp_path))
+    pipe = Pipe(core, Settings(), as_json=False)
+    with pytest.raises(SettingsError, match="Unknown effort 'huge'"):
+        asyncio.run(run_command(pipe, pipe.commands, "/effort huge"))
+    asyncio.run(run_command(pipe, pipe.commands, "/effort"))
+    assert capsys.readouterr().out.startswith("Effort: default.\nChoices: off, minimal, low, ")
+    core.model = ChosenModel.from_model(ScriptedModel())
+    asyncio.run(run_command(pipe, pipe.commands, "/effort high"))
+    assert capsys.readouterr().out.endswith(" has no setting for how much it reasons.\n")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """Test the screen: tool lines, the activity indicator, views of skills and sessions, and long questions."""
 
 import io
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -16,10 +18,11 @@ from rich.text import Text
 from agent_kit import agent, say
 from chats import OnTerminal, chat, script, tool
 from skillshelf_agent import events as on
+from skillshelf_agent.events import Usage
 from skillshelf_agent.sessions import SessionInfo
 from skillshelf_agent.terminal._quotes import Argument, Excerpt
 from skillshelf_agent.terminal._screen import Countdown, Screen
-from skillshelf_agent.terminal._views import format_status, view_sessions
+from skillshelf_agent.terminal._views import format_status, view_cost, view_sessions
 from terminals import PAGER
 
 Write = Callable[..., Path]
@@ -184,6 +187,26 @@ def test_the_work_in_progress_has_its_time_and_tokens() -> None:
     assert out.getvalue() == "● run_command make  done\n"
 
 
+def test_reasoning_takes_a_line_once_it_is_over() -> None:
+    """Its last rows are drawn while it arrives, and all of it can be viewed at any time."""
+    target, out = console(width=40)
+    screen = Screen(target)
+    screen.begin()
+    for number in range(30):
+        screen.show(on.Thinking(f"word{number} \x1b[2J\n"))
+    rows = screen.draw_live(40, 20).splitlines()[1:]
+    assert len(rows) == 3
+    assert all(row.startswith("  │ ") for row in rows)
+    assert rows[-1].endswith("word29 <U+001B>[2J")
+    assert "word0" in screen.list_folded()[0].text
+    screen.show(on.Text("Done."))
+    assert out.getvalue() == "∴ word0 <U+001B>[2J w… · Ctrl+O shows it\n"
+    assert [folded.title for folded in screen.list_folded()] == ["reasoning"]
+    screen.show(on.Thinking("Short."))
+    screen.pause()
+    assert out.getvalue().endswith("\n∴ Short.\n")
+
+
 @pytest.mark.parametrize("columns", [20, 40, 100])
 @pytest.mark.parametrize("rows", [3, 8])
 def test_the_work_in_progress_fits_its_place(columns: int, rows: int) -> None:
@@ -293,6 +316,36 @@ def test_the_status_line_fits(tmp_path: Path, columns: int, waiting: int) -> Non
     assert ("to review: /skills trust" in line) == bool(waiting)
     assert "auto-edit" in line
     assert ("skill" in line.replace("/skills trust", "")) == (columns == 80 and not waiting)
+
+
+def test_the_numbers_of_the_status_line_are_labelled(tmp_path: Path) -> None:
+    """The price is there if it is known."""
+    core = agent(tmp_path, "Hello.")
+    core.model = replace(core.model, effort="high")
+    core.conversation.spending.add("a", Usage(5_000, 600, cost=0.021))
+    assert re.fullmatch(
+        r" scripted · effort high · context ~\S+% · 5\.6k tokens · \$0\.02 · yolo · 1 skill",
+        format_status(core, 0, 100),
+    )
+    core.conversation.spending.add("b", Usage(0, 1))
+    assert "$" not in format_status(core, 0, 100)
+
+
+def test_the_cost_is_shown_by_model_and_with_that_of_other_sessions(tmp_path: Path) -> None:
+    core = agent(tmp_path, "Hello.")
+    core.conversation.spending.add("a:one", Usage(100, 10, 50, cost=1.0))
+    core.new_session()
+    core.conversation.spending.add("a:one", Usage(1_000, 100, cost=0.5))
+    core.conversation.spending.add("b:two", Usage(1, 2))
+    screen, out = console()
+    screen.print(*view_cost(core), sep="\n")
+    assert [line.split() for line in out.getvalue().splitlines()] == [
+        ["tokens", "in", "cached", "out", "cost"],
+        ["a:one", "1,000", "0", "100", "$0.5000"],
+        ["b:two", "1", "0", "2", "unknown"],
+        ["all", "1,001", "0", "102", "unknown"],
+        "With the other sessions of this chat: 1,101 tokens in (50 cached), 112 out".split(),
+    ]
 
 
 @pytest.mark.parametrize("columns", [40, 80])

@@ -184,7 +184,7 @@ async def shorten(
         counter=window.counter,
     )
     result = await compact(messages, model.model, room=room, focus=focus, fallback=fallback, limits=limits)
-    conversation.spent += result.usage
+    conversation.spending.add(model.name, result.usage)
     if result.is_shorter:
         window.feed(conversation).renew()  # the beginning of the prompt changes anyway
     return result

@@ -9,10 +9,29 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
 from skillshelf.errors import SessionError
 from skillshelf_agent._attachments import Attachment
-from skillshelf_agent.events import NOTHING_SPENT
+from skillshelf_agent.events import NOTHING_SPENT, Usage
 from skillshelf_agent.sessions import Session, make_sendable, strip_system_prompt
 
 _NO_ANSWER = "[No answer: it was interrupted.]"
+
+
+class Spending:
+    """Tokens and prices, by model."""
+
+    def __init__(self) -> None:
+        self.by_model: dict[str, Usage] = {}
+
+    def add(self, model: str, usage: Usage) -> None:
+        if usage != NOTHING_SPENT:
+            self.by_model[model] = self.by_model.get(model, NOTHING_SPENT) + usage
+
+    def add_all(self, other: Spending) -> None:
+        for model, usage in other.by_model.items():
+            self.add(model, usage)
+
+    @property
+    def total(self) -> Usage:
+        return sum(self.by_model.values(), NOTHING_SPENT)
 
 
 class Conversation:
@@ -23,14 +42,19 @@ class Conversation:
         self.session = session
         self.messages: list[ModelMessage] = list(session.messages) if session else []
         self.id = session.id if session else uuid4().hex
-        self.spent = NOTHING_SPENT
-        """The tokens and the price of the conversation so far, side conversations included."""
+        self.spending = Spending()
+        """What the conversation has cost so far, side conversations included."""
         self.invoked: set[str] = set()
         """Skills that the user asked for by name. The model may load these even if they are for the user alone."""
         self.refused_models: set[str] = set()
         """Skills about which the user knows that their model cannot be had."""
         self._attachments: list[Attachment] = []
         self._is_unsaved = False
+
+    @property
+    def spent(self) -> Usage:
+        """The tokens and the price of the conversation so far, side conversations included."""
+        return self.spending.total
 
     def attach(self, attachment: Attachment) -> None:
         """Keep something for the user's next message."""

@@ -23,7 +23,7 @@ from skillshelf.text.tokens import DEFAULT_BUDGET
 from skillshelf_agent._attachments import Attachment, AttachmentFinder, FoundAttachments
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._compaction import Compacted, shorten
-from skillshelf_agent._conversation import Conversation
+from skillshelf_agent._conversation import Conversation, Spending
 from skillshelf_agent._exchange import Exchange
 from skillshelf_agent._gate import Gate
 from skillshelf_agent._loop import make_file_access, make_loop
@@ -34,7 +34,7 @@ from skillshelf_agent._scripts import AskVariable, Scripts
 from skillshelf_agent._tool_names import OWN_TOOLS
 from skillshelf_agent._window import Context
 from skillshelf_agent.checkpoints import ChangedFile, Checkpoints, Undone
-from skillshelf_agent.events import Event, Failed
+from skillshelf_agent.events import NOTHING_SPENT, Event, Failed, Usage
 from skillshelf_agent.servers import ToolServers
 from skillshelf_agent.sessions import Sessions, loaded_skills, typed_text
 
@@ -133,6 +133,8 @@ class AgentCore:
             checkpoints=self.checkpoints,
         )
         self._task: asyncio.Task[None] | None = None
+        self._spendings: list[Spending] = []
+        """Those of all conversations so far. A fork shares that of the original."""
         self.conversation = self._open(self._make_conversation())
 
     @property
@@ -163,6 +165,11 @@ class AgentCore:
     def context(self) -> Context:
         """What fills the model's window. It is measured again only if the conversation or the listing has changed."""
         return self.loop.window.measure_saved(self.conversation, self.model)
+
+    @property
+    def spent(self) -> Usage:
+        """The tokens and the price of all conversations so far. `conversation.spent` has those of the present one."""
+        return sum((spending.total for spending in self._spendings), NOTHING_SPENT)
 
     # -- skills -------------------------------------------------------------------------------------------------------
 
@@ -304,7 +311,7 @@ class AgentCore:
         if self._task:
             raise SessionError("A turn is in progress: wait for its end, or stop it.")
         forked = Conversation(self.sessions.fork(session))
-        forked.spent = self.conversation.spent
+        forked.spending = self.conversation.spending
         self._switch_to(forked)
         return session.id
 
@@ -335,6 +342,8 @@ class AgentCore:
 
     def _open(self, conversation: Conversation) -> Conversation:
         """Prepare the listing and the checkpoints for a conversation that begins or goes on."""
+        if conversation.spending not in self._spendings:
+            self._spendings.append(conversation.spending)
         self.loop.window.feed(conversation).pin(text.name for text in loaded_skills(conversation.messages))
         if self.checkpoints:
             self.checkpoints.open_session(conversation.id)

@@ -13,6 +13,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, RunCancelled, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, TextPart, ToolCallPart, UserContent
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.usage import UsageLimits
 
 from skillshelf.errors import (
@@ -254,7 +255,7 @@ class Exchange:
         try:
             return await side.run_task(reach, task, by)
         finally:
-            self.conversation.spent += side.conversation.spent
+            self.conversation.spending.add_all(side.conversation.spending)
             self._keep_transcript(SideTranscript(skill.name, model.name, side.conversation.messages, call_id))
 
     def _keep_transcript(self, transcript: SideTranscript) -> None:
@@ -308,7 +309,7 @@ class Exchange:
             content,
             message_history=history,
             model=model,
-            model_settings=self.loop.retries.make_settings(model),
+            model_settings=self._make_settings(),
             instructions=self._instructions,
             conversation_id=self.conversation.id,
             usage_limits=UsageLimits(request_limit=_MAX_MODEL_CALLS),
@@ -337,6 +338,14 @@ class Exchange:
             self._save(_messages_of(run)[self._first :])
             raise
         self._save(_messages_of(run)[self._first :])
+
+    def _make_settings(self) -> ModelSettings | None:
+        settings = self.loop.retries.make_settings(self._model.model)
+        effort = self._model.effort
+        if not effort:
+            return settings
+        thinking: ThinkingLevel = False if effort == "off" else effort
+        return ModelSettings(**(settings or {}), thinking=thinking)
 
     def _plan_retry(self, error: Exception) -> PlannedRetry | None:
         retries = self.loop.retries
@@ -432,7 +441,7 @@ class Exchange:
     def record_response(self, response: ModelResponse) -> None:
         """Add a response to the conversation's usage, and report it."""
         usage = usage_of(response)
-        self.conversation.spent += usage
+        self.conversation.spending.add(self._model.name, usage)
         self.emit(usage)
         self._has_arrived = True
         self._failures = 0

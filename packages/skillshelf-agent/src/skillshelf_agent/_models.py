@@ -4,8 +4,9 @@ import ipaddress
 import os
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
@@ -36,6 +37,8 @@ DEFAULTS = {
     "GROQ_API_KEY": "groq:openai/gpt-oss-120b",
 }
 """Each provider's all-round model. It is used if no model was chosen and only that provider's key is set."""
+Effort = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 # Prefixes of a model that a user's own server serves.
 _SERVER_PREFIXES = ("openai", "openai-chat", "ollama", "vllm", "litellm")
 
@@ -51,6 +54,22 @@ class ChosenModel:
     """The tokens it can hold."""
     note: str = ""
     """A remark on the choice, for the user."""
+    effort: "Effort | Literal['']" = ""
+    """How much it reasons. Empty: as much as its provider's default."""
+
+    @property
+    def efforts(self) -> "tuple[Effort, ...]":
+        """The efforts to choose from; empty if the model has no such setting, as far as that is known."""
+        profile: Mapping[str, Any] = self.model.profile
+        if not profile.get("supports_thinking") and not profile.get("thinking_always_enabled"):
+            return ()
+        efforts = list(EFFORTS)
+        if profile.get("thinking_always_enabled"):
+            efforts.remove("off")
+        accepted = profile.get("openai_reasoning_efforts")
+        if accepted is not None:
+            efforts = [effort for effort in efforts if ("none" if effort == "off" else effort) in accepted]
+        return tuple(efforts)
 
     @classmethod
     def from_model(cls, model: "Model[Any]") -> "ChosenModel":
@@ -201,8 +220,9 @@ def _make_served(settings: Settings) -> ChosenModel:
             "There is a base URL but no model: add --model with the name the server gives it (its /models lists them)."
         )
 
-    # Without the features that OpenAI alone understands.
+    # Without the features that OpenAI alone understands. Whether the server knows efforts shows when the user sets one.
     profile = OpenAIModelProfile(
+        supports_thinking=True,
         openai_supports_strict_tool_definition=False,
         openai_chat_supports_allowed_tools=False,
         openai_chat_supports_max_completion_tokens=False,

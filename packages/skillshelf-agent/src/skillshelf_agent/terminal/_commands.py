@@ -36,6 +36,7 @@ from skillshelf_agent.terminal._views import (
     show_why_not,
     view_changes,
     view_context,
+    view_cost,
     view_doubtful,
     view_help,
     view_policy,
@@ -55,6 +56,8 @@ follows but does not state. Leave out what any developer knows, and anything you
 
 LEAVING_WORDS = frozenset({"exit", "quit"})
 """Lines that leave a terminal, as they leave a shell. With a space before or anything after, they are messages."""
+_DEFAULT_EFFORT = "default"
+"""What `/effort` takes for the effort that the provider chooses."""
 _WHOLE_SESSION = "session"
 """What `/diff` takes to show all turns."""
 _MAX_COUNTED = 1_000
@@ -90,6 +93,9 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     def complete_model(typed: str) -> Sequence[Suggestion]:
         return list_models(face.core.model.name, typed)
 
+    def complete_effort(_: str) -> Sequence[Suggestion]:
+        return [Suggestion(effort) for effort in (*face.core.model.efforts, _DEFAULT_EFFORT)]
+
     commands.register(
         "",
         [
@@ -101,6 +107,8 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("why-not", "why the model did not use a skill", show_why_not, "NAME [REQUEST]", complete_skill),
             Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
             Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
+            Command("effort", "how much the model reasons", _set_effort, "[EFFORT]", complete_effort),
+            Command("cost", "what this session has cost, by model", lambda face, _: face.print(*view_cost(face.core))),
             Command("undo", "take back the files that the last turn changed", _undo, "[FILE]"),
             Command("redo", "bring back the turn that was taken back", _redo),
             Command("diff", "what the last turn changed, or the whole session", _diff, "[session]", complete_scope),
@@ -265,6 +273,23 @@ def _choose_model(face: ChatFace, name: str) -> None:
     if session:
         session.use(model.name)
     face.print(f"{model.name}, {model.window:,} tokens", model.note)
+
+
+def _set_effort(face: ChatFace, typed: str) -> None:
+    model = face.core.model
+    efforts = model.efforts
+    if not efforts:
+        face.print(f"{model.name} has no setting for how much it reasons.")
+        return
+    wanted = typed.strip()
+    if wanted:
+        effort = next((effort for effort in efforts if effort == wanted), None)
+        if effort is None and wanted != _DEFAULT_EFFORT:
+            choices = ", ".join([*efforts, _DEFAULT_EFFORT])
+            raise SettingsError(f"Unknown effort {wanted!r}. Choose one of: {choices}.")
+        face.core.model = replace(model, effort=effort or "")
+    present = face.core.model.effort or _DEFAULT_EFFORT
+    face.print(f"Effort: {present}.", Text(f"Choices: {', '.join([*efforts, _DEFAULT_EFFORT])}", "dim"))
 
 
 async def _undo(face: ChatFace, file: str) -> None:

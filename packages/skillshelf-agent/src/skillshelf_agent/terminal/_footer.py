@@ -60,7 +60,7 @@ DrawLive = Callable[[int, int], str]
 FormatStatus = Callable[[int], str]
 """Returns the status line for so many columns."""
 
-NO_RESULTS = "No tool has returned a result yet"
+NOTHING_FOLDED = "There is no result and no reasoning yet"
 
 _LEAVE_HINT = "Press Ctrl+C again to leave"
 _LEAVE = "/exit"
@@ -108,7 +108,7 @@ class Footer:
         self.queue = LineQueue()
         self._pastes = Pastes()
         self.stop: Callable[[], None] = lambda: None
-        self.unfold: Callable[[], None] = lambda: self.show_hint(NO_RESULTS)
+        self.unfold: Callable[[], None] = lambda: self.show_hint(NOTHING_FOLDED)
         self.change_policy: Callable[[], None] = lambda: None
         self._taken = ""
         self._completer: SlashCompleter | None = None
@@ -157,7 +157,7 @@ class Footer:
     ) -> None:
         """Connect the agent.
 
-        `stop` ends the work in progress, `unfold` shows the result of a tool in full, and `change_policy` goes on to
+        `stop` ends the work in progress, `unfold` shows results and reasoning in full, and `change_policy` goes on to
         the next policy.
         """
         self.stop = stop

@@ -51,6 +51,7 @@ _MIN_RESULT_CELLS = 12
 # So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
+_UNFOLD_HINT = " · Ctrl+O shows it"
 _SIDE_MARGIN = "  ┊ "
 _THINKING = "thinking"
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -59,14 +60,15 @@ _MAX_OUTPUT_ROWS = 5
 """Lines that are shown of a running command and of one that failed."""
 _MAX_DIFF_LINES = 12
 """Lines that are shown of a change that the user was not asked about."""
+_MAX_REASONING_ROWS = 3
 _MAX_RESULTS = 20
 _MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you"}
 
 
 @dataclass(frozen=True, slots=True)
-class CallResult:
-    """The result of a tool call."""
+class Folded:
+    """The result of a tool call, or some reasoning, that takes a line on the screen."""
 
     title: str
     text: str
@@ -90,8 +92,9 @@ class Screen:
         self._running_calls: dict[str, _RunningCall] = {}
         self._announced_loads = 0
         """Loads by the model that have a line on the screen, and whose tool calls have not returned."""
-        self.results: deque[CallResult] = deque(maxlen=_MAX_RESULTS)
-        """The last results, folded on the screen."""
+        self._folded: deque[Folded] = deque(maxlen=_MAX_RESULTS)
+        self._reasoning: list[str] = []
+        """The pieces of the reasoning in progress."""
         self._activity: str | Countdown = ""
         self._started = 0.0
         self._tokens = 0
@@ -107,11 +110,13 @@ class Screen:
         """Print one event, or take it up in the drawing of the work in progress."""
         match event:
             case on.Text(text=text):
+                self._fold_reasoning()
                 self._activity = "answering"
                 self._answer.feed(text)
-            case on.Thinking():
+            case on.Thinking(text=text):
                 self._answer.end()
                 self._activity = _THINKING
+                self._reasoning.append(text)
             case on.Usage():
                 self._tokens += event.input + event.output
             case on.ToolOutput(id=identifier, text=text):
@@ -127,7 +132,7 @@ class Screen:
             case on.SkillInvoked() | on.ReferenceDenied():  # the next event says it all
                 pass
             case _:
-                self._answer.end()
+                self.pause()
                 self._activity = _THINKING
                 self._margin = _SIDE_MARGIN if event.side else ""
                 self._show_line(event)
@@ -142,14 +147,18 @@ class Screen:
         self._activity = activity or _THINKING
 
     def pause(self) -> None:
-        """Print the answer so far, because something else is about to be printed."""
+        """Print the answer and the reasoning so far, because something else is about to be printed."""
         self._answer.end()
+        self._fold_reasoning()
 
     def draw_live(self, columns: int, rows: int) -> str:
         """Return the work in progress with its escapes: the end of the answer, and what is being done."""
         calls = list(self._running_calls.values())
         output_rows = max(0, min(_MAX_OUTPUT_ROWS, rows - 2))
-        output = calls[0].draw_output(columns, output_rows) if calls else []
+        if calls:
+            output = calls[0].draw_output(columns, output_rows)
+        else:
+            output = self._draw_reasoning(columns, min(_MAX_REASONING_ROWS, output_rows))
         answer_rows = max(1, rows - 1 - len(output))
 
         lines = self._answer.draw_tail(columns, answer_rows)
@@ -159,6 +168,38 @@ class Screen:
             for row in [self._describe_work(calls, columns), *output]:
                 self.console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
         return capture.get().rstrip("\n")
+
+    def list_folded(self) -> list[Folded]:
+        """Return the last results and reasoning, the newest first: also the reasoning in progress."""
+        reasoning = self._join_reasoning()
+        return [*([reasoning] if reasoning else []), *reversed(self._folded)]
+
+    def _join_reasoning(self) -> Folded | None:
+        text = "".join(self._reasoning).strip()
+        return Folded("reasoning", text) if text else None
+
+    def _draw_reasoning(self, columns: int, rows: int) -> list[Line]:
+        """Return the last rows of the reasoning in progress."""
+        if not self._reasoning or not rows:
+            return []
+        room = max(1, columns - 4)
+        end = "".join(self._reasoning)[-room * rows :]
+        wrapped = Line(clean_line(end)).wrap(self.console, room)
+        return [_quote_line(row.plain, columns) for row in wrapped[-rows:]]
+
+    def _fold_reasoning(self) -> None:
+        """Print the beginning of the reasoning on one line: it is over."""
+        reasoning = self._join_reasoning()
+        self._reasoning.clear()
+        if reasoning is None:
+            return
+        self._folded.append(reasoning)
+        text = reasoning.text
+        line = f"∴ {clean_line(text)}"
+        if cell_len(line) > self.console.width:
+            line = truncate_cells(line, max(_MIN_RESULT_CELLS, self.console.width - cell_len(_UNFOLD_HINT)))
+            line += _UNFOLD_HINT
+        self._print_folded(Line(line, "dim"))
 
     def _describe_work(self, calls: list[_RunningCall], columns: int) -> Line:
         seconds = time.monotonic() - self._started
@@ -225,7 +266,7 @@ class Screen:
         title = describe_call(call) if call else Line(clean_line(event.name))
         written = running.written if running else None
         diff = written.diff if written else ""
-        self.results.append(CallResult(title.plain, without_colors(event.text), diff))
+        self._folded.append(Folded(title.plain, without_colors(event.text), diff))
         summary = count_changed_lines(diff) if written and event.ok else ""
         folded = FoldedResult(title, event, self._margin, summary)
         self.console.print(folded)

@@ -100,7 +100,7 @@ class TerminalChat:
         if not self._chat.cancelled() and not self._exit_code:
             self._chat.result()
         if self._terminal and self._keyboard.tty.is_open():
-            self._terminal.say_how_to_resume()
+            self._terminal.say_goodbye()
         return self._exit_code
 
     async def _run_behind_prompt(self) -> None:

@@ -12,17 +12,17 @@ from skillshelf.settings import Mode
 from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
 from skillshelf_agent import AgentCore, Attachment, Settings
-from skillshelf_agent.events import Event
+from skillshelf_agent.events import NOTHING_SPENT, Event
 from skillshelf_agent.sessions import SessionInfo
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import clean_output, describe_attachments
-from skillshelf_agent.terminal._footer import NO_RESULTS, Footer
+from skillshelf_agent.terminal._footer import NOTHING_FOLDED, Footer
 from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_files
 from skillshelf_agent.terminal._review import Reviewer
 from skillshelf_agent.terminal._screen import view_resumed
 from skillshelf_agent.terminal._shell import parse_shell_line, run_shell_line
-from skillshelf_agent.terminal._views import count_skills, format_status
+from skillshelf_agent.terminal._views import count_skills, describe_usage, format_status
 
 _FRAMES_PER_SECOND = 10
 _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
@@ -81,7 +81,11 @@ class Terminal:
             await self._reviewer.ask_at_start()
             await self._answer_lines()
 
-    def say_how_to_resume(self) -> None:
+    def say_goodbye(self) -> None:
+        """Say what the chat has cost, and how to go on with its session."""
+        spent = self.core.spent
+        if spent != NOTHING_SPENT:
+            self.console.print(Text(f"Spent: {describe_usage(spent)}", "dim"))
         conversation = self.core.conversation
         if conversation.session and conversation.messages:
             self.console.print(Text(f"To go on with this session: skillshelf chat --resume {conversation.id}", "dim"))
@@ -196,11 +200,11 @@ class Terminal:
             self._line.cancel()
 
     def _unfold(self) -> None:
-        """Show the results of tools in full. The turn goes on meanwhile."""
-        if not self.screen.results:
-            self.footer.show_hint(NO_RESULTS)
+        """Show the results of tools, and reasoning, in full. The turn goes on meanwhile."""
+        if not self.screen.list_folded():
+            self.footer.show_hint(NOTHING_FOLDED)
         elif self._viewer is None or self._viewer.done():
-            self._viewer = asyncio.create_task(self._view_results())
+            self._viewer = asyncio.create_task(self._view_folded())
 
     def _change_policy(self) -> None:
         """Go on to the next policy, as other agents do at Shift+Tab. The status line names it."""
@@ -209,8 +213,8 @@ class Terminal:
         policy.set(_POLICIES_IN_TURN[position % len(_POLICIES_IN_TURN)])
         self.footer.redraw()
 
-    async def _view_results(self) -> None:
-        newest_first = [result.content for result in reversed(self.screen.results)]
+    async def _view_folded(self) -> None:
+        newest_first = [folded.content for folded in self.screen.list_folded()]
         await self._keyboard.show_in_pager(self.console, Group(*newest_first))
 
     def _greet(self) -> None:

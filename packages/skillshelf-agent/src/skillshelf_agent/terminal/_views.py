@@ -18,9 +18,11 @@ from skillshelf.text import clean, clean_line, count_noun, decode_text, list_nam
 from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
 from skillshelf_agent.checkpoints import PathState
+from skillshelf_agent.events import Usage
 from skillshelf_agent.filetools import diff_texts, show_path
 from skillshelf_agent.sessions import SessionInfo
 from skillshelf_agent.terminal._face import ChatFace
+from skillshelf_agent.terminal._prompt import format_tokens
 from skillshelf_agent.terminal._quotes import Diff
 
 _MAX_ROWS = 10
@@ -41,8 +43,8 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
     table.add_row(Text("/NAME [ARGUMENTS]", "bold"), "apply a skill; /skills:NAME if a command has that name")
 
     keys = "Tab completes · @ attaches a file · !command runs in your shell · Ctrl+J breaks the line"
-    more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results in full · Ctrl+D leaves"
-    policy_key = "Shift+Tab changes the policy"
+    more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results and reasoning in full"
+    policy_key = "Shift+Tab changes the policy · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"), Text(more_keys, "dim"), Text(policy_key, "dim"))
 
 
@@ -252,16 +254,19 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
 
     `pending` is the number of skills that wait for review.
     """
+    spent = core.conversation.spent
     parts = {
         "review": f"{pending:,} to review: /skills trust" if pending else "",
         "model": truncate_cells(clean_line(core.model.name), 40),
+        "effort": f"effort {core.model.effort}" if core.model.effort else "",
         "context": f"context {_format_filled(core)}",
-        "spent": _format_spent(core),
+        "tokens": f"{format_tokens(spent.input + spent.output)} tokens",
+        "cost": _format_cost(spent.cost) if spent.cost else "",
         "policy": core.gate.policy.mode,
         "skills": count_skills(core),
     }
     # If there is no room for all of them, these go first.
-    for least_important in ("skills", "spent", "context", "model", "policy"):
+    for least_important in ("skills", "tokens", "effort", "cost", "context", "model", "policy"):
         if cell_len(_join_status(parts)) <= columns or len([text for text in parts.values() if text]) == 1:
             break
         parts[least_important] = ""
@@ -285,12 +290,40 @@ def _format_filled(core: AgentCore) -> str:
     return percent if context.counted else f"~{percent}"
 
 
-def _format_spent(core: AgentCore) -> str:
-    spent = core.conversation.spent
-    if spent.cost:
-        return f"${spent.cost:.4f}"
-    # Nothing was spent yet, or the price of some call is unknown.
-    return f"{spent.input + spent.output:,} tokens"
+def _format_cost(dollars: float) -> str:
+    return "<$0.01" if 0 < dollars < 0.01 else f"${dollars:.2f}"
+
+
+def describe_usage(usage: Usage) -> str:
+    """Return the tokens in and out, and the price if it is known, in words."""
+    cached = f" ({usage.cached:,} cached)" if usage.cached else ""
+    cost = "" if usage.cost is None else f" · {_format_cost(usage.cost)}"
+    return f"{usage.input:,} tokens in{cached}, {usage.output:,} out{cost}"
+
+
+def view_cost(core: AgentCore) -> Sequence[RenderableType]:
+    """Return what this session has cost, by model, and what the sessions before it in this chat have."""
+    spending = core.conversation.spending
+    if not spending.by_model:
+        lines: list[RenderableType] = ["This session has cost nothing yet."]
+    else:
+        table = _make_table("tokens", "in", "cached", "out", "cost")
+        table.columns[0].overflow = "fold"
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for model, usage in spending.by_model.items():
+            table.add_row(Text(clean_line(model), "bold"), *_list_figures(usage))
+        if len(spending.by_model) > 1:
+            table.add_row("all", *_list_figures(spending.total))
+        lines = [table]
+    if core.spent != spending.total:
+        lines.append(Text(f"With the other sessions of this chat: {describe_usage(core.spent)}", "dim"))
+    return lines
+
+
+def _list_figures(usage: Usage) -> Sequence[str]:
+    cost = "unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    return f"{usage.input:,}", f"{usage.cached:,}", f"{usage.output:,}", cost
 
 
 def _make_table(*headings: str) -> Table:
