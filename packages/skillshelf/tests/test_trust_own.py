@@ -107,6 +107,21 @@ def test_own_content_is_not_approved_in_another_folder(view: View, tmp_path: Pat
     assert list(Path(view.trust.path, "trees").iterdir()) == []
 
 
+def test_counting_what_waits_brings_nothing_into_use(view: View, write: Write, repository: Path) -> None:
+    """The count is that of the next refresh, in a repository of the user's own and in one like any other."""
+
+    def counter() -> TrustedSource:
+        return TrustedSource(DirectorySource(repository, "project", cache=False), Trust.open())
+
+    write("repo/new", "New.")
+    before = Trust.open().approvals
+    assert (counter().count_pending(), Trust.open().approvals) == (0, before)
+    view.run_agent(lambda: write("repo/by-agent", "By the agent."))
+    assert counter().count_pending() == len(View(repository).pending) == 1
+    assert view.trust.disown(str(repository))
+    assert counter().count_pending() == len(View(repository).pending) == 3
+
+
 def test_what_counts_as_approved_is_still_known(view: View) -> None:
     """`--frozen` asks for content that the user approved, also in the user's own repository."""
     assert [skill.name for skill in view.source.unapproved] == ["conv"]

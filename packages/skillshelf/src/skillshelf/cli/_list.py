@@ -145,10 +145,8 @@ def _count_pending(args: argparse.Namespace) -> int:
 
     try:
         trust = Trust.open()
-        trusted = [TrustedSource(source, trust) for source in project_sources(locate_workspace(args))]
-        for source in trusted:
-            source.refresh()
-        return sum(len(source.pending) for source in trusted)
+        sources = project_sources(locate_workspace(args))
+        return sum(TrustedSource(source, trust).count_pending() for source in sources)
     except SkillError:  # `skillshelf doctor` says what is wrong with the record of approvals
         return 0
 

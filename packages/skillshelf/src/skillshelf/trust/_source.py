@@ -350,6 +350,17 @@ class TrustedSource:
         with self._lock:
             return self._list_unapproved(self._usable)
 
+    def count_pending(self) -> int:
+        """Return how many skills wait for the user's review. Unlike a refresh, this brings nothing into use."""
+        with self._lock:
+            self._skills.sweep()
+            self._read_record()
+            is_agent_at_work = self.own is not None and self.trust.is_agent_at_work(self.root)
+            pending = self._list_unapproved(self._usable)
+            if self.own is None or is_agent_at_work:
+                return len(pending)
+            return sum(1 for skill in pending if not self.own.applies(skill))
+
     @property
     def unapproved(self) -> tuple[Pending, ...]:
         """The skills that the user has not approved as they are now, even if they are in use as the user's own."""
