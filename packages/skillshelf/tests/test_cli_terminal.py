@@ -160,6 +160,21 @@ def test_a_name_is_never_cut(write: Callable[..., Path], tmp_path: Path, columns
     assert ("descr" in lines[0]) == (columns >= 70)
 
 
+def test_a_paged_list_has_whole_names_and_numbers(write: Callable[..., Path], tmp_path: Path) -> None:
+    """A column without room is left out, as in a short list."""
+    for number in range(60):
+        write(f"skill-{number:02}-with-a-name", body="All of these words count as tokens somewhere. " * 2_000)
+    long_name = "long-" + "x" * 59
+    for columns, expected in ((40, "skill-00-with-a-name  project  18,500"), (36, "skill-00-with-a-name  project")):
+        output = STYLE.sub("", run_on_terminal("list", cwd=tmp_path, columns=columns, PAGER="cat"))
+        assert expected in output.splitlines()
+
+    write(long_name)
+    output = STYLE.sub("", run_on_terminal("list", cwd=tmp_path, columns=40, PAGER="cat"))
+    assert f"{long_name[:40]}\n{long_name[40:]}\n" in output
+    assert "…" not in output
+
+
 def test_a_list_longer_than_the_screen_goes_to_the_pager(write: Callable[..., Path], tmp_path: Path) -> None:
     """The counts stay on the screen."""
     for number in range(60):

@@ -62,10 +62,10 @@ class Output:
         if self.is_terminal and len(rows) >= self.console.height:
             from rich.text import Text
 
-            from skillshelf.text.rendering import show_in_pager, truncate_cells
+            from skillshelf.text.rendering import show_in_pager
 
             # A rich table of 10,000 rows takes 2.2 s, and these lines 0.6.
-            lines = [truncate_cells(line, self.console.width) for line in to_plain_lines(Table("", columns, rows))]
+            lines = to_plain_lines(Table("", columns, rows), cut_to=self.console.width)
             show_in_pager(self.console, Text("\n".join(lines), no_wrap=True))
         else:
             self.print_table(columns, rows)

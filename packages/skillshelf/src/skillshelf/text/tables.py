@@ -50,25 +50,43 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def to_plain_lines(table: Table) -> list[str]:
-    """Return the table as lines of text, with every cell in full."""
+def to_plain_lines(table: Table, *, cut_to: int | None = None) -> list[str]:
+    """Return the table as lines of text, with every cell in full or, as in `to_rich`, cut to the width of a screen."""
     header = [clean_line(column.title) for column in table.columns]
     rows = [header]
     for row in table.rows:
         rows.append([cell.full_text for cell in _clean_cells(table, row)])
 
-    widths = [max(_count_cells(row[index]) for row in rows) for index in range(len(table.columns))]
+    longest = [max(_count_cells(row[index]) for row in rows) for index in range(len(table.columns))]
+    widths = longest
+    if cut_to is not None:
+        widths = _fit_columns(longest, cut_to)
+        rows = [cut for texts in rows for cut in _cut_row(texts, widths)]
     lines = []
     if table.title:
         lines.append(clean_line(table.title))
     for texts in rows:
         aligned = []
-        for column, text, width in zip(table.columns, texts, widths, strict=True):
+        for column, text, width in zip(table.columns, texts, widths, strict=False):
             padding = " " * (width - _count_cells(text))
             aligned.append(padding + text if column.right else text + padding)
         lines.append(_GAP.join(aligned).rstrip())
     lines.extend(clean_line(note) for note in table.notes)
     return lines
+
+
+def _cut_row(texts: Sequence[str], widths: Sequence[int]) -> Iterator[list[str]]:
+    """Yield a row cut to the columns, or the parts of a name that is wider than the screen."""
+    from rich.cells import chop_cells
+
+    from skillshelf.text.rendering import truncate_cells
+
+    name, *others = texts
+    if _count_cells(name) > widths[0]:
+        for part in chop_cells(name, widths[0]):
+            yield [part]
+    else:
+        yield [name, *map(truncate_cells, others, widths[1:])]
 
 
 def to_rich(table: Table, *, cut_to: int | None = None) -> "RenderableType":
@@ -105,9 +123,11 @@ def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
 
     grid = RichTable(box=None, padding=(0, len(_GAP), 0, 0), pad_edge=False, header_style="dim")
     rows = [_clean_cells(table, row) for row in table.rows]
-    widths: list[int | None] = [None] * len(table.columns)
+    widths: Sequence[int | None] = [None] * len(table.columns)
     if cut_to is not None:
-        widths = [*_fit_columns(table.columns, rows, cut_to)]
+        titles = [Cell(clean_line(column.title)) for column in table.columns]
+        longest = [max(_count_cells(cell.full_text) for cell in cells) for cells in zip(titles, *rows, strict=True)]
+        widths = _fit_columns(longest, cut_to)
     for column, width in zip(table.columns, widths, strict=False):
         grid.add_column(
             Text(clean_line(column.title), no_wrap=cut_to is not None, overflow="ellipsis"),
@@ -121,16 +141,17 @@ def _make_grid(table: Table, cut_to: int | None) -> "RichTable":
     return grid
 
 
-def _fit_columns(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], screen: int) -> Iterator[int]:
-    """Yield the widths of the columns that have room on the screen."""
+def _fit_columns(longest: Sequence[int], screen: int) -> list[int]:
+    """Return the widths of the columns that have room on the screen, from those of their longest texts."""
+    widths: list[int] = []
     room = screen
-    for index, column in enumerate(columns):
-        longest = max([_count_cells(clean_line(column.title)), *(_count_cells(row[index].full_text) for row in rows)])
-        width = min(longest, room)
-        if index and width < min(longest, _MIN_CELLS):
-            return
-        yield width
+    for needed in longest:
+        width = min(needed, room)
+        if widths and width < min(needed, _MIN_CELLS):
+            break
+        widths.append(width)
         room -= width + len(_GAP)
+    return widths
 
 
 def _make_text(cell: Cell, *, wrap: bool) -> "Text":
