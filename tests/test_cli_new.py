@@ -62,6 +62,18 @@ check the skill, and approve what you have made of it:
     assert (list(skills.shelf.catalog), skills.pending) == (["pdf-forms", "skill-authoring"], ())
 
 
+def test_a_review_is_mentioned_only_if_there_is_one(run: Run, tmp_path: Path) -> None:
+    """Skills of the user, and of a repository of their own, apply as they change."""
+    home = Path.home() / ".claude/skills"
+    _, out, _ = run("new", "mine", "--in", str(home))
+    assert out.endswith(f"and check the skill:\n  skillshelf check {home}/mine\n")
+    assert run("list")[1].count("mine") == 1
+
+    (tmp_path / ".git").mkdir()
+    Trust.open().declare_own(str(tmp_path))
+    assert "trust --yes" not in run("new", "pdf-forms")[1]
+
+
 def test_only_what_new_wrote_is_approved(run: Run, tmp_path: Path) -> None:
     """Another skill beside it, and a later change of this one, wait for a review."""
     other = tmp_path / ".agents/skills/other/SKILL.md"

@@ -71,15 +71,16 @@ def run(args: argparse.Namespace, out: Output) -> int:
     else:
         draft = _draft_skill(args.names[0], args)
     created = _create(draft)
+    next_steps = draft.next_steps
     if args.project is None and not args.code:  # only skills with a SKILL.md need an approval
-        _approve(draft, args)
+        next_steps = _describe_next_steps(draft, needs_review=_approve(draft, args))
     if args.json:
         out.print_json({"names": list(draft.names), "path": os.path.abspath(draft.folder), "created": created})
         return 0
     for path in created:
         out.print(relative(path))
     out.print()
-    for line in draft.next_steps:
+    for line in next_steps:
         out.print(line)
     return 0
 
@@ -93,7 +94,7 @@ class _NewFiles:
     folder: str
     folders: dict[str, dict[str, str]]
     """The text of each file by its path below its folder."""
-    next_steps: Sequence[str]
+    next_steps: Sequence[str] = ()
 
 
 def _find_name_problem(name: str, names: Sequence[str]) -> str:
@@ -117,13 +118,16 @@ def _draft_skill(name: str, args: argparse.Namespace) -> _NewFiles:
         message = f"{relative(os.path.abspath(parent))} is a link out of the workspace."
         raise CommandError(message, "Use --in DIR.", code="outside-workspace", exit_code=1)
     folder = os.path.join(parent, name)
-    next_steps = (
-        "Write the description first: a model sees nothing else before it loads the skill. Then replace the steps,",
-        "check the skill, and approve what you have made of it:",
-        f"  skillshelf check {relative(os.path.abspath(folder))}",
-        f"  skillshelf trust --yes {name}",
-    )
-    return _NewFiles([name], folder, {folder: fill_skill(name)}, next_steps)
+    return _NewFiles([name], folder, {folder: fill_skill(name)})
+
+
+def _describe_next_steps(draft: _NewFiles, *, needs_review: bool) -> list[str]:
+    first = "Write the description first: a model sees nothing else before it loads the skill. Then replace the steps,"
+    check = f"  skillshelf check {relative(os.path.abspath(draft.folder))}"
+    if not needs_review:
+        return [first, "and check the skill:", check]
+    approve = f"  skillshelf trust --yes {draft.names[0]}"
+    return [first, "check the skill, and approve what you have made of it:", check, approve]
 
 
 def _leads_outside(folder: str, workspace: str) -> bool:
@@ -213,8 +217,11 @@ def _create(draft: _NewFiles) -> list[str]:
     return created
 
 
-def _approve(draft: _NewFiles, args: argparse.Namespace) -> None:
-    """Approve a new skill exactly as it was written: the user has just asked for it."""
+def _approve(draft: _NewFiles, args: argparse.Namespace) -> bool:
+    """Approve a new skill exactly as it was written: the user has just asked for it.
+
+    Return False if it needs no review when it has changed: it is the user's own, or in a repository of theirs.
+    """
     from skillshelf.shelf import project_sources
     from skillshelf.trust import Trust, TrustedSource
 
@@ -223,9 +230,13 @@ def _approve(draft: _NewFiles, args: argparse.Namespace) -> None:
         for folder, files in draft.folders.items()
         for path, text in files.items()
     }
+    needs_review = False
     try:
         trust = Trust.open()
         for source in project_sources(choose_workspace(args.workspace)):
-            TrustedSource(source, trust).approve_writes(written)
+            if TrustedSource(source, trust).approve_writes(written):
+                needs_review = trust.find_own(source.root) is None
     except TrustError as error:
         complain(f"{error} So it waits for your review: `skillshelf trust`.")
+        return True
+    return needs_review
