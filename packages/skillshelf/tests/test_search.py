@@ -287,7 +287,7 @@ def test_similar_meanings_find_skills_without_a_common_word() -> None:
     match = shelf.search("doctor")[0]
     assert match.name == "physician"
     assert match.similarity_share == 1
-    assert match.why == ("100% similar meaning",)
+    assert match.why == ("similar meaning alone",)
     assert search_words(shelf, "doctor") == []
 
 

@@ -86,7 +86,8 @@ class Match:
         """The reasons in words: `pdf in name`."""
         reasons = [str(word) for word in self.words]
         if self.similarity_share >= 0.005:
-            reasons.append(f"{self.similarity_share:.0%} similar meaning")
+            # A share of the score: 100 % would read like a perfect match.
+            reasons.append(f"{self.similarity_share:.0%} similar meaning" if self.words else "similar meaning alone")
         if self.excluded_words:
             reasons.append(f"says it is not for {', '.join(self.excluded_words)}")
         return tuple(reasons)
