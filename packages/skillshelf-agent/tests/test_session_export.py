@@ -29,8 +29,8 @@ def make_session(*messages: ModelMessage) -> Session:
     session = Sessions("/w").create("m")
     session.id = "20261115-093012-k3f9"
     session.created = datetime.fromtimestamp(0, UTC)
-    session.transcript += messages
-    session.messages += messages
+    session.transcript.extend(messages)
+    session.messages.extend(messages)
     return session
 
 

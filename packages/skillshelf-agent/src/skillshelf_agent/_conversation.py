@@ -102,6 +102,15 @@ class Conversation:
         if self.session:
             self.session.replace(self.messages)
 
+    def rewind(self, position: int) -> None:
+        """Go on without the messages of the transcript from this index on. Raises SessionError if it isn't saved."""
+        if self.session is None:
+            raise SessionError("This conversation is not saved in files, so it cannot be rewound.")
+        try:
+            self.session.rewind(position)
+        finally:  # it is rewound in memory, even if that could not be saved
+            self.messages = make_sendable(self.session.messages)
+
     def close(self) -> None:
         """Release the session, so that another process can continue it."""
         if self.session:

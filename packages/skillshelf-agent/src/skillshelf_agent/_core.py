@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -36,12 +36,14 @@ from skillshelf_agent._window import Context
 from skillshelf_agent.checkpoints import ChangedFile, Checkpoints, Undone
 from skillshelf_agent.events import NOTHING_SPENT, Event, Failed, Usage
 from skillshelf_agent.servers import ToolServers
-from skillshelf_agent.sessions import Sessions, loaded_skills, typed_text
+from skillshelf_agent.sessions import SentMessage, Sessions, list_sent, loaded_skills, typed_text
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from skillshelf.listing import Listing, ListingForm
+
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +317,27 @@ class AgentCore:
         self._switch_to(forked)
         return session.id
 
+    def list_sent(self) -> Sequence[SentMessage]:
+        """Return the user's messages in this conversation, the ones before a compaction included."""
+        session = self.conversation.session
+        return list_sent(session.transcript if session else self.conversation.messages)
+
+    def rewind(self, message: SentMessage, *, files: bool = False, commands: bool = False) -> Sequence[Undone]:
+        """Go back to before a message of `list_sent`: it and what came after are no longer in the conversation.
+
+        With `files`, the changes of these turns are taken back as by `undo`, and the results are returned, the last
+        turn's first. Otherwise the model learns with the next message which files have changed. Raises SessionError or
+        CheckpointError.
+        """
+        if self._task:
+            raise SessionError("A turn is in progress: wait for its end, or stop it.")
+        undone: Sequence[Undone] = ()
+        if self.checkpoints:
+            undone = self._restore_files(lambda kept: kept.rewind(message.sent, files=files, commands=commands))
+        self.conversation.rewind(message.position)
+        self.renew_listing()
+        return undone
+
     async def compact(self, focus: str = "") -> Compacted:
         """Replace the conversation by a summary and the skills that were loaded.
 
@@ -364,16 +387,17 @@ class AgentCore:
         """Bring back the turn that was taken back last. Raises CheckpointError."""
         return self._restore_files(lambda kept: kept.redo())
 
-    def list_changes(self, *, whole_session: bool = False) -> Sequence[ChangedFile]:
-        """Return what the last turn, or the whole session, has changed in the workspace, by path."""
-        return self._get_checkpoints().list_changes(whole_session=whole_session)
+    def list_changes(self, *, whole_session: bool = False, since: SentMessage | None = None) -> Sequence[ChangedFile]:
+        """Return what the last turn has changed in the workspace, by path; or the whole session, or since a message."""
+        sent = since.sent if since else None
+        return self._get_checkpoints().list_changes(whole_session=whole_session, since=sent)
 
     def _get_checkpoints(self) -> Checkpoints:
         if self.checkpoints is None:
             raise CheckpointError("This conversation is not saved in files, and neither are the changes of its turns.")
         return self.checkpoints
 
-    def _restore_files(self, restore: Callable[[Checkpoints], Undone]) -> Undone:
+    def _restore_files(self, restore: Callable[[Checkpoints], ResultT]) -> ResultT:
         checkpoints = self._get_checkpoints()
         if self._task:
             raise CheckpointError("A turn is in progress: wait for its end, or stop it.")

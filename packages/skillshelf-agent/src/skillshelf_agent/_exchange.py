@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from anyio import to_thread
@@ -102,6 +103,8 @@ class Exchange:
         """The calls of the turn, to notice a model that goes in circles."""
         self._model = model
         self._message = ""
+        self._begun = datetime.now(UTC)
+        """When the message was sent. The turn's checkpoint has this time as well, so that one leads to the other."""
         self._attachments: tuple[Attachment, ...] = ()
         self._translator = EventTranslator(self.turn)
         self._first = 0
@@ -127,7 +130,7 @@ class Exchange:
         self._message = message
         checkpoints = self.loop.checkpoints
         if checkpoints:
-            checkpoints.begin_turn(message)
+            checkpoints.begin_turn(message, self._begun)
         try:
             await self._answer(attachments, invocation)
             end: Event = Finished(self._answer_text())
@@ -236,7 +239,7 @@ class Exchange:
 
     async def _answer_apart(self, skill: SkillDescriptor, invocation: Invocation, note: str) -> None:
         """Answer with the result of a skill that runs apart. The conversation gets the message and the result alone."""
-        self.report(self.conversation.add([make_prompt(self._message, note=note)]))
+        self.report(self.conversation.add([make_prompt(self._message, note=note, at=self._begun)]))
         self._saved = 1
         task = "\n\n".join([invocation.arguments, *(attachment.text for attachment in self._attachments)])
         result = await self.run_side(invocation.skill, skill, task, by="user")
@@ -274,7 +277,7 @@ class Exchange:
         history = list(self.conversation.messages)
         self._first = len(history)
         # On the disk before the model is asked: whatever happens then, the user's message is there.
-        request = make_prompt(text, note=note, attachments=list_content(self._attachments))
+        request = make_prompt(text, note=note, attachments=list_content(self._attachments), at=self._begun)
         self.report(self.conversation.add([request]))
         self._saved = 1
         await self._wait_for_servers()
@@ -393,7 +396,7 @@ class Exchange:
 
     def _cut_short(self) -> None:
         if not self._saved:
-            self.report(self.conversation.add([make_prompt(self._message)]))
+            self.report(self.conversation.add([make_prompt(self._message, at=self._begun)]))
         self.report(self.conversation.settle(self._answer_text()))
 
     def _leave_out_images(self) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from skillshelf.errors import CheckpointError
 from skillshelf.files import hash_content
@@ -86,11 +87,14 @@ class Checkpoints:
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 
-    def begin_turn(self, message: str) -> None:
-        """Begin a turn. Nothing is looked at or written until a tool is about to change something."""
+    def begin_turn(self, message: str, begun: datetime | None = None) -> None:
+        """Begin the turn of a message that was sent at this time.
+
+        Nothing is looked at or written until a tool is about to change something.
+        """
         number = self._turns[-1].record.number + 1 if self._turns else 1
         line = truncate(clean_line(" ".join(message[: 4 * _MAX_MESSAGE].split())), _MAX_MESSAGE)
-        self._turn = TurnFiles(self._folder, TurnRecord(number, line))
+        self._turn = TurnFiles(self._folder, TurnRecord(number, line, begun=begun))
         self._is_swept = False
         self._commands = 0
         self._problems = []
@@ -239,13 +243,34 @@ class Checkpoints:
             turn = self._find_last()
             if turn is None:
                 raise CheckpointError("There is nothing to take back: no turn of this session has changed a file.")
-            changes = turn.record.effective_changes
-            self._keep_current(turn, changes)
-            items = [
-                Restoration(change.path, change.before, change.after, is_doubtful=change.in_command and not commands)
-                for change in changes
-            ]
-            return self._restore(turn, items, is_undone=True)
+            return self._undo(turn, commands=commands)
+
+    def rewind(self, since: datetime, *, files: bool, commands: bool) -> list[Undone]:
+        """Note that messages from this time on are no longer in the conversation.
+
+        With `files`, take their changes back, the last turn's first; `commands` is as in `undo`. Raises
+        CheckpointError.
+        """
+        with self._lock:
+            undone: list[Undone] = []
+            for turn in reversed(self._list_since(since)):
+                if files and not turn.record.is_undone and turn.record.effective_changes:
+                    undone.append(self._undo(turn, commands=commands))
+                with suppress(OSError):  # the model is not told that these files have changed
+                    turn.mark_rewound()
+            return undone
+
+    def _undo(self, turn: TurnFiles, *, commands: bool) -> Undone:
+        changes = turn.record.effective_changes
+        self._keep_current(turn, changes)
+        items = [
+            Restoration(change.path, change.before, change.after, is_doubtful=change.in_command and not commands)
+            for change in changes
+        ]
+        return self._restore(turn, items, is_undone=True)
+
+    def _list_since(self, since: datetime) -> list[TurnFiles]:
+        return [turn for turn in self._turns if turn.record.begun and turn.record.begun >= since]
 
     def undo_file(self, path: str) -> Undone:
         """Take back one file that an undo has left because the user changed it, or may have.
@@ -285,16 +310,18 @@ class Checkpoints:
             items = [Restoration(change.path, change.after, change.before) for change in changes]
             return self._restore(turn, items, is_undone=False)
 
-    def list_changes(self, *, whole_session: bool = False) -> list[ChangedFile]:
-        """Return what the last turn that changed files did to them, or with `whole_session` all turns together.
+    def list_changes(self, *, whole_session: bool = False, since: datetime | None = None) -> list[ChangedFile]:
+        """Return what the last turn that changed files did to them.
 
-        Turns that were taken back do not count.
+        With `whole_session`, all turns count together; with `since`, those of messages from this time on. Turns that
+        were taken back do not count.
         """
         with self._lock:
             last = self._find_last()
             turns = [last] if last else []
-            if whole_session:
-                turns = [turn for turn in self._turns if not turn.record.is_undone]
+            if whole_session or since:
+                turns = self._list_since(since) if since else self._turns
+                turns = [turn for turn in turns if not turn.record.is_undone]
             joined: dict[str, FileChange] = {}
             for turn in turns:
                 for path, change in turn.record.changes.items():
@@ -312,9 +339,10 @@ class Checkpoints:
                 continue
             action = "took back" if record.is_undone else "brought back"
             changed = [change.path for change in record.effective_changes if change.path not in record.left]
-            line = (
-                f'The user {action} your file changes for "{record.message}": {_name_paths(changed, for_model=True)}.'
-            )
+            paths = _name_paths(changed, for_model=True)
+            line = f'The user {action} your file changes for "{record.message}": {paths}.'
+            if record.is_rewound and not record.is_undone:
+                line = f"The user took back messages that you had answered, but not your file changes: {paths}."
             if record.left:
                 line += f" Left as they are: {_name_paths(record.left, for_model=True)}."
             lines.append(line)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -60,13 +61,22 @@ class TurnRecord:
     message: str
     """The beginning of the user's message, on one line."""
     changes: dict[str, FileChange] = field(default_factory=dict)
+    begun: datetime | None = None
+    """When the user's message was sent. None in checkpoints of earlier versions."""
     is_undone: bool = False
+    is_rewound: bool = False
+    """True if the message is no longer in the conversation."""
     is_told: bool = True
-    """False if the model does not know yet that the turn was taken back, or brought back."""
+    """False if the model does not know yet that the turn was taken back, brought back or rewound."""
     left: list[str] = field(default_factory=list)
     """The paths that the last undo left as they were."""
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Where each content is, by digest: its offset and size."""
+
+    def set_rewound(self) -> None:
+        self.is_rewound = True
+        # If the files went back as well, they are again as the conversation has them.
+        self.is_told = self.is_undone and not self.left
 
     @property
     def effective_changes(self) -> list[FileChange]:
@@ -91,7 +101,8 @@ class TurnFiles:
         make_private_folders(self._folder)
         records: list[dict[str, Any]] = []
         if not self.record.changes:
-            records.append({"turn": self.record.number, "message": self.record.message})
+            begun = self.record.begun.isoformat() if self.record.begun else None
+            records.append({"turn": self.record.number, "message": self.record.message, "begun": begun})
         places = self._store(contents)
         records += [{"content": place.model_dump()} for place in places]
         records += [{"change": change.model_dump(mode="json")} for change in changes]
@@ -119,6 +130,11 @@ class TurnFiles:
         self.record.is_undone = is_undone
         self.record.left = list(left)
         self.record.is_told = False
+
+    def mark_rewound(self) -> None:
+        """Record that the message is no longer in the conversation. Raises OSError."""
+        self._append_records([{"rewound": True}])
+        self.record.set_rewound()
 
     def mark_told(self) -> None:
         """Record that the model knows. Raises OSError."""
@@ -198,6 +214,8 @@ def _apply_record(record: TurnRecord, value: Any) -> None:
         return
     if "turn" in value:
         record.message = str(value.get("message", ""))
+        if value.get("begun"):
+            record.begun = datetime.fromisoformat(str(value["begun"]))
     elif "content" in value:
         place = _StoredContent.model_validate(value["content"])
         record.places[place.digest] = (place.offset, place.size)
@@ -209,6 +227,8 @@ def _apply_record(record: TurnRecord, value: Any) -> None:
         left = value.get("left")
         record.left = [path for path in left if isinstance(path, str)] if isinstance(left, list) else []
         record.is_told = False
+    elif "rewound" in value:
+        record.set_rewound()
     elif "told" in value:
         record.is_told = True
 

@@ -4,7 +4,9 @@ from skillshelf_agent.sessions._export import export_json, export_markdown
 from skillshelf_agent.sessions._format import SideTranscript
 from skillshelf_agent.sessions._history import (
     LoadedText,
+    SentMessage,
     last_answer,
+    list_sent,
     loaded_skills,
     make_prompt,
     make_sendable,
@@ -18,6 +20,7 @@ from skillshelf_agent.sessions._store import SessionInfo, Sessions
 
 __all__ = [
     "LoadedText",
+    "SentMessage",
     "Session",
     "SessionInfo",
     "Sessions",
@@ -25,6 +28,7 @@ __all__ = [
     "export_json",
     "export_markdown",
     "last_answer",
+    "list_sent",
     "loaded_skills",
     "make_prompt",
     "make_sendable",

@@ -17,6 +17,8 @@ MESSAGE_START = b'{"message":'
 COMPACTED_START = b'{"compacted":'
 MODEL_START = b'{"model":'
 SIDE_START = b'{"side":'
+REWOUND_START = b'{"rewound":'
+_NOT_MESSAGES = MODEL_START, SIDE_START, REWOUND_START
 
 _UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 
@@ -54,6 +56,15 @@ class SideTranscript:
     """How many messages of the transcript were saved before it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A shorter history."""
+
+    position: int
+    """How many messages of the transcript it stands for."""
+    messages: list[ModelMessage]
+
+
 @dataclass(slots=True)
 class SessionContent:
     """Everything a session's file says."""
@@ -63,6 +74,8 @@ class SessionContent:
     """The current history."""
     transcript: list[ModelMessage] = field(default_factory=list)
     """The whole conversation, compacted or not."""
+    compactions: list["Compaction"] = field(default_factory=list)
+    """The shorter histories that replaced the one before, in order."""
     sides: list[SideTranscript] = field(default_factory=list)
     """The side conversations, in the order of their ends."""
     model: str = ""
@@ -82,17 +95,34 @@ class SessionContent:
             self.transcript += messages
             self.has_messages = True
         elif "compacted" in record:
-            self.messages = _parse_messages(record["compacted"])
-            self.transcript = self.transcript or list(self.messages)
+            self.replace(_parse_messages(record["compacted"]))
             self.has_messages = True
+        elif "rewound" in record:
+            self.rewind(record["rewound"])
         elif "side" in record:
             self.sides.append(_parse_side(record["side"], len(self.transcript)))
         elif "model" in record:
             self.model = str(record["model"])
 
+    def replace(self, messages: list[ModelMessage]) -> None:
+        """Go on with a shorter history."""
+        self.messages = messages
+        self.transcript = self.transcript or list(messages)
+        self.compactions.append(Compaction(len(self.transcript), list(messages)))
+
+    def rewind(self, position: int) -> None:
+        """Leave out the messages of the transcript from this index on. Raises ValueError if there is no such index."""
+        if type(position) is not int or not 0 <= position <= len(self.transcript):  # not isinstance: True is an int
+            raise ValueError(f"the transcript has no message {position!r}")
+        del self.transcript[position:]
+        self.compactions = [each for each in self.compactions if each.position <= position]
+        self.sides = [side for side in self.sides if side.position <= position]
+        last = self.compactions[-1] if self.compactions else Compaction(0, [])
+        self.messages = [*last.messages, *self.transcript[last.position :]]
+
     def add_lost_line(self, number: int, line: bytes) -> None:
         self.lost_lines.append(number)
-        was_message = number > 1 and not line.startswith((MODEL_START, SIDE_START))
+        was_message = number > 1 and not line.startswith(_NOT_MESSAGES)
         if was_message:
             missing = make_gap(self.header.created)
             self.messages.append(missing)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -48,8 +48,10 @@ def strip_system_prompt(message: ModelMessage) -> ModelMessage:
     return replace(message, parts=parts, instructions=None)
 
 
-def make_prompt(text: str, note: str = "", attachments: Sequence[UserContent] = ()) -> ModelRequest:
-    """Return a message of the user.
+def make_prompt(
+    text: str, note: str = "", attachments: Sequence[UserContent] = (), at: datetime | None = None
+) -> ModelRequest:
+    """Return a message that the user sent at this time, by default now.
 
     `note` is from the application: the model gets it after the user's words, and `prompt_text` leaves it out.
     `attachments` are the content of files and commands, with their names by `mark_attachment`.
@@ -59,7 +61,8 @@ def make_prompt(text: str, note: str = "", attachments: Sequence[UserContent] = 
         content = [text, *attachments]
     if note:
         content = [*content, TextContent(note, metadata=_NOTE)]
-    return ModelRequest(parts=[UserPromptPart(content)])
+    sent = at or datetime.now(UTC)
+    return ModelRequest(parts=[UserPromptPart(content, timestamp=sent)], timestamp=sent)
 
 
 def mark_attachment(name: str, text: str) -> TextContent:
@@ -169,6 +172,28 @@ def typed_text(request: ModelRequest) -> str:
     for part in prompts:
         lines += _name_attachments(part)
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message of the user in a transcript."""
+
+    position: int
+    """Its index in the transcript."""
+    text: str
+    """The message as the user typed it, without what was attached."""
+    sent: datetime
+
+
+def list_sent(transcript: Sequence[ModelMessage]) -> list[SentMessage]:
+    """Return the user's messages, in order."""
+    messages: list[SentMessage] = []
+    for position, message in enumerate(transcript):
+        prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
+        text = "\n".join(show_invocation(_find_words(part)) for part in prompts)
+        if text:
+            messages.append(SentMessage(position, text, prompts[0].timestamp))
+    return messages
 
 
 def last_answer(messages: Sequence[ModelMessage]) -> str:

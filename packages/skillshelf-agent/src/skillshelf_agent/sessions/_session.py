@@ -31,41 +31,61 @@ class Session:
         self.id = os.path.basename(journal.path).removesuffix(".jsonl")
         self.workspace = workspace
         self.created = content.header.created
-        self.messages: list[ModelMessage] = content.messages
-        """The current history: what the model gets."""
-        self.transcript: list[ModelMessage] = content.transcript
-        """The whole conversation, including the messages that compaction took out of the history."""
-        self.sides: list[SideTranscript] = content.sides
-        """The side conversations of skills that ran apart. The model gets only their results."""
         self.model = content.model
         """The model used last."""
         self.notes: tuple[str, ...] = ()
         """What could not be read, in words for the user."""
+        self._content = content
         self._journal = journal
+
+    @property
+    def messages(self) -> list[ModelMessage]:
+        """The current history: what the model gets."""
+        return self._content.messages
+
+    @property
+    def transcript(self) -> list[ModelMessage]:
+        """The whole conversation, including the messages that compaction took out of the history."""
+        return self._content.transcript
+
+    @property
+    def sides(self) -> list[SideTranscript]:
+        """The side conversations of skills that ran apart. The model gets only their results."""
+        return self._content.sides
 
     def append(self, messages: Sequence[ModelMessage]) -> None:
         """Add to the history. It is on disk when this returns; SessionError means that it is only in memory."""
         if not messages:
             return
         saved = [strip_system_prompt(message) for message in messages]
-        self.messages += saved
-        self.transcript += saved
+        self._content.messages += saved
+        self._content.transcript += saved
         self._journal.add(format_messages(saved))
         self._journal.save()
 
     def replace(self, messages: Sequence[ModelMessage]) -> None:
         """Go on with another, compacted history. The earlier one stays in the file."""
-        self.messages = [strip_system_prompt(message) for message in messages]
-        self.transcript = self.transcript or list(self.messages)
+        self._content.replace([strip_system_prompt(message) for message in messages])
         self._journal.add(format_compacted(self.messages))
+        self._journal.save()
+
+    def rewind(self, position: int) -> None:
+        """Go on without the messages of the transcript from this index on. They stay in the file.
+
+        The history is the one that was there before the message at this index. Raises ValueError if there is no such
+        index.
+        """
+        self._content.rewind(position)
+        self._journal.add(format_record({"rewound": position}))
         self._journal.save()
 
     def copy_history(self, other: "Session") -> None:
         """Begin with all messages of another session. They are on disk when this returns; otherwise SessionError."""
-        self.transcript = list(other.transcript)
-        self.messages = list(other.messages)
+        self._content.transcript = list(other.transcript)
         self._journal.add(format_messages(self.transcript))
+        self._content.messages = list(other.messages)
         if self.messages != self.transcript:
+            self._content.replace(self.messages)
             self._journal.add(format_compacted(self.messages))
         self._journal.save()
 
@@ -109,12 +129,12 @@ def resume_session(journal: Journal, workspace: str) -> Session:
         journal.close()
         raise
 
+    content.messages = make_sendable(content.messages)
     session = Session(journal, workspace, content)
     torn_end_moved = bool(content.torn_end) and journal.move_torn_end(content.torn_end)
     if content.lacks_newline or (content.torn_end and not torn_end_moved):
         journal.add(b"\n")  # the next record must begin a line
     session.notes = tuple(_describe_losses(session, journal, content, torn_end_moved))
-    session.messages = make_sendable(content.messages)
     return session
 
 

@@ -18,6 +18,7 @@ from skillshelf_agent.sessions._format import (
     COMPACTED_START,
     MESSAGE_START,
     MODEL_START,
+    REWOUND_START,
     VERSION,
     Header,
     parse_header,
@@ -191,18 +192,33 @@ class _LineScan:
     def __init__(self, model: str) -> None:
         self.model = model
         self.first_prompt = ""
-        self.message_count = 0
+        self._said = 0
+        """How many messages the transcript has."""
+        self._compactions: list[tuple[int, int]] = []
+        """How many messages of the transcript each compaction stands for, and how many messages took their place."""
+
+    @property
+    def message_count(self) -> int:
+        compacted, left = self._compactions[-1] if self._compactions else (0, 0)
+        return left + self._said - compacted
 
     def add(self, line: bytes) -> None:
         if line.startswith(MESSAGE_START):
-            self.message_count += 1
+            self._said += 1
             if not self.first_prompt:
                 self.first_prompt = _find_prompt([_parse_value(line, "message")])
         elif line.startswith(COMPACTED_START):
             history = _parse_value(line, "compacted")
             if isinstance(history, list):
-                self.message_count = len(history)
+                self._said = self._said or len(history)
+                self._compactions.append((self._said, len(history)))
             self.first_prompt = self.first_prompt or _find_prompt(history)
+        elif line.startswith(REWOUND_START):
+            position = _parse_value(line, "rewound")
+            if isinstance(position, int):
+                self._said = position
+                self._compactions = [each for each in self._compactions if each[0] <= position]
+                self.first_prompt = self.first_prompt if position else ""
         elif line.startswith(MODEL_START):
             self.model = str(_parse_value(line, "model") or self.model)
 

@@ -39,6 +39,7 @@ from skillshelf_agent.terminal._views import (
     view_cost,
     view_doubtful,
     view_help,
+    view_paths,
     view_policy,
     view_servers,
     view_skill,
@@ -81,6 +82,10 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         sessions = _list_other_sessions(face)
         return [Suggestion(session.id, meta=session.title) for session in sessions if not session.problem]
 
+    def complete_message(_: str) -> Sequence[Suggestion]:
+        numbered = enumerate(face.core.list_sent(), 1)
+        return [Suggestion(str(number), meta=" ".join(sent.text.split())) for number, sent in numbered][::-1]
+
     def complete_scope(_: str) -> Sequence[Suggestion]:
         return [Suggestion(_WHOLE_SESSION)]
 
@@ -111,6 +116,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("cost", "what this session has cost, by model", lambda face, _: face.print(*view_cost(face.core))),
             Command("undo", "take back the files that the last turn changed", _undo, "[FILE]"),
             Command("redo", "bring back the turn that was taken back", _redo),
+            Command("rewind", "go back to an earlier message, to edit it", _rewind, "[NUMBER]", complete_message),
             Command("diff", "what the last turn changed, or the whole session", _diff, "[session]", complete_scope),
             Command("fork", "go on in a copy of this session", _fork),
             Command("sessions", "choose an earlier session of this workspace", _offer_sessions),
@@ -314,6 +320,39 @@ async def _redo(face: ChatFace, _: str) -> None:
     with face.waiting("files are brought back"):
         undone = await asyncio.to_thread(face.core.redo)
     face.print(*view_undone(undone, "Brought back"))
+
+
+async def _rewind(face: ChatFace, number: str) -> None:
+    messages = face.core.list_sent()
+    if not messages:
+        raise SessionError("Nothing was said in this session yet.")
+    number = number.strip()
+    if not number:
+        face.offer_messages(messages)
+        return
+    if not number.isdecimal() or not 0 < int(number) <= len(messages):
+        raise SessionError(f"Give the number of a message, 1 to {len(messages)}. /rewind lists them.")
+
+    message = messages[int(number) - 1]
+    files = False
+    commands = False
+    changes = await asyncio.to_thread(face.core.list_changes, since=message)
+    if changes:
+        face.print(*view_paths("Files changed since then:", [change.path for change in changes]))
+        files = await face.confirm("Take these back, too? Ctrl+C leaves everything as it is.")
+    doubtful = [change.path for change in changes if change.in_command]
+    if files and doubtful:
+        face.print(*view_doubtful(doubtful))
+        commands = await face.confirm("Take these back too?")
+    with face.waiting("the conversation goes back"):
+        undone = await asyncio.to_thread(face.core.rewind, message, files=files, commands=commands)
+
+    left = count_noun(len(messages) - int(number) + 1, "message")
+    stay = " The files stay as they are." if changes and not files else ""
+    face.print(Text(f"Went back: {left} left the conversation.{stay}", "dim"))
+    for turn in undone:
+        face.print(*view_undone(turn, "Took back"))
+    face.offer_text(message.text)
 
 
 async def _diff(face: ChatFace, scope: str) -> None:

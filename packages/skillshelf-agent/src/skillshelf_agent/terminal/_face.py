@@ -16,7 +16,7 @@ from skillshelf.text.rendering import Cleaned
 if TYPE_CHECKING:
     from skillshelf_agent import AgentCore, Attachment, FoundAttachments, Settings
     from skillshelf_agent.events import Event
-    from skillshelf_agent.sessions import SessionInfo
+    from skillshelf_agent.sessions import SentMessage, SessionInfo
 
 
 class ChatFace(Protocol):
@@ -48,6 +48,12 @@ class ChatFace(Protocol):
 
     def offer_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         """Show the user the sessions that they can resume."""
+
+    def offer_messages(self, messages: Sequence[SentMessage]) -> None:
+        """Show the user the messages that they can go back to."""
+
+    def offer_text(self, text: str) -> None:
+        """Give the user a text to edit and send."""
 
     async def declare_mine(self) -> None:
         """Ask the user whether this repository is their own, and record it."""

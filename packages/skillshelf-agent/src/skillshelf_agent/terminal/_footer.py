@@ -63,6 +63,7 @@ FormatStatus = Callable[[int], str]
 NOTHING_FOLDED = "There is no result and no reasoning yet"
 
 _LEAVE_HINT = "Press Ctrl+C again to leave"
+_REWIND_HINT = "Press Esc again to go back to an earlier message"
 _LEAVE = "/exit"
 
 _PROMPT = "› "
@@ -110,6 +111,8 @@ class Footer:
         self.stop: Callable[[], None] = lambda: None
         self.unfold: Callable[[], None] = lambda: self.show_hint(NOTHING_FOLDED)
         self.change_policy: Callable[[], None] = lambda: None
+        self.rewind: Callable[[], None] = lambda: None
+        self._offered = ""
         self._taken = ""
         self._completer: SlashCompleter | None = None
         self._draw_live: DrawLive = lambda columns, rows: ""
@@ -154,15 +157,17 @@ class Footer:
         stop: Callable[[], None],
         unfold: Callable[[], None],
         change_policy: Callable[[], None],
+        rewind: Callable[[], None],
     ) -> None:
         """Connect the agent.
 
-        `stop` ends the work in progress, `unfold` shows results and reasoning in full, and `change_policy` goes on to
-        the next policy.
+        `stop` ends the work in progress, `unfold` shows results and reasoning in full, `change_policy` goes on to the
+        next policy, and `rewind` offers the earlier messages.
         """
         self.stop = stop
         self.unfold = unfold
         self.change_policy = change_policy
+        self.rewind = rewind
         self._completer = completer
         self._draw_live = draw_live
         self._format_status = format_status
@@ -237,6 +242,11 @@ class Footer:
         """Put a text into the editor, unless the user is typing another one, and open the menu behind it."""
         if not self.buffer.text:
             self.buffer.insert_text(text)
+
+    def offer_menu(self, command: str) -> None:
+        """Offer what can follow a command. Escape closes the menu without a trace."""
+        self._offered = command
+        self.offer(command)
 
     def give_back(self) -> None:
         """Put the line that was taken last back into the editor: nobody could do anything with it."""
@@ -394,11 +404,18 @@ class Footer:
             self.buffer.insert_text("\n")
 
         @bindings.add("escape", filter=is_editing)
-        def close_menu_or_stop(event: KeyPressEvent) -> None:
+        def close_menu_or_stop_or_rewind(event: KeyPressEvent) -> None:
             if self.buffer.complete_state:
                 self.buffer.cancel_completion()
+                if self.buffer.text == self._offered:
+                    self.buffer.reset()
             elif can_stop():
                 stop_work()
+            elif self._hint == _REWIND_HINT:
+                self._hint = ""
+                self.rewind()
+            elif not self.buffer.text:
+                self.show_hint(_REWIND_HINT)
 
         @bindings.add("c-c", filter=is_editing)
         def stop_or_clear_or_leave(event: KeyPressEvent) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from skillshelf.errors import SkillError, error_code
 from skillshelf.text import clean, clean_line, to_json
@@ -13,12 +14,12 @@ from skillshelf.text.rendering import truncate_cells
 from skillshelf.text.streams import keep_output_clean
 from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent import events as on
-from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._commands import find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import call_on_end_signal, clean_output, describe_attachments
 from skillshelf_agent.terminal._quotes import count_changed_lines
 from skillshelf_agent.terminal._screen import describe_call, describe_reload, describe_retry
-from skillshelf_agent.terminal._views import view_sessions
+from skillshelf_agent.terminal._views import view_messages, view_sessions
 
 
 class Pipe:
@@ -98,6 +99,12 @@ class Pipe:
 
     def offer_sessions(self, sessions: Sequence[SessionInfo]) -> None:
         self.print(view_sessions(sessions))
+
+    def offer_messages(self, messages: Sequence[SentMessage]) -> None:
+        self.print(view_messages(messages))
+
+    def offer_text(self, text: str) -> None:
+        self.print(Text(text))
 
     async def declare_mine(self) -> None:
         raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")

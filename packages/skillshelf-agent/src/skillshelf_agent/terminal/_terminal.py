@@ -13,7 +13,7 @@ from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
 from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent.events import NOTHING_SPENT, Event
-from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import clean_output, describe_attachments
@@ -75,6 +75,7 @@ class Terminal:
             stop=self.interrupt,
             unfold=self._unfold,
             change_policy=self._change_policy,
+            rewind=self._offer_rewind,
         )
         self._greet()
         with self._watch_skills():
@@ -183,7 +184,13 @@ class Terminal:
         for session in sessions:
             if session.problem:  # the menu has only those that can be opened
                 self.print(Text(f"{session.id}: {session.problem}", "red"))
-        self.footer.offer("/resume ")
+        self.footer.offer_menu("/resume ")
+
+    def offer_messages(self, messages: Sequence[SentMessage]) -> None:
+        self.footer.offer_menu("/rewind ")
+
+    def offer_text(self, text: str) -> None:
+        self.footer.offer(text)
 
     async def declare_mine(self) -> None:
         async with self.questions.lock:
@@ -212,6 +219,13 @@ class Terminal:
         position = _POLICIES_IN_TURN.index(policy.mode) + 1 if policy.mode in _POLICIES_IN_TURN else 0
         policy.set(_POLICIES_IN_TURN[position % len(_POLICIES_IN_TURN)])
         self.footer.redraw()
+
+    def _offer_rewind(self) -> None:
+        messages = self.core.list_sent()
+        if messages:
+            self.offer_messages(messages)
+        else:
+            self.footer.show_hint("Nothing was said yet")
 
     async def _view_folded(self) -> None:
         newest_first = [folded.content for folded in self.screen.list_folded()]

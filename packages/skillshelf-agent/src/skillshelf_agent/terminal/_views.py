@@ -20,7 +20,7 @@ from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Un
 from skillshelf_agent.checkpoints import PathState
 from skillshelf_agent.events import Usage
 from skillshelf_agent.filetools import diff_texts, show_path
-from skillshelf_agent.sessions import SessionInfo
+from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._face import ChatFace
 from skillshelf_agent.terminal._prompt import format_tokens
 from skillshelf_agent.terminal._quotes import Diff
@@ -44,7 +44,7 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
 
     keys = "Tab completes · @ attaches a file · !command runs in your shell · Ctrl+J breaks the line"
     more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results and reasoning in full"
-    policy_key = "Shift+Tab changes the policy · Ctrl+D leaves"
+    policy_key = "Shift+Tab changes the policy · Esc Esc goes back to an earlier message · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"), Text(more_keys, "dim"), Text(policy_key, "dim"))
 
 
@@ -189,6 +189,14 @@ def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
             problems.append(Text(f"{session.id}: {clean_line(session.problem)}", "red", overflow="fold"))
         table.add_row(Text(session.id, "bold"), f"{session.changed:%Y-%m-%d %H:%M}", str(session.messages), about)
     return Group(table, *problems)
+
+
+def view_messages(messages: Sequence[SentMessage]) -> RenderableType:
+    """Return a table of the user's messages, with the numbers that /rewind takes."""
+    table = _make_table("", "message")
+    for number, message in enumerate(messages, 1):
+        table.add_row(str(number), Text(truncate_cells(clean_line(" ".join(message.text.split())), 80)))
+    return table
 
 
 def view_context(core: AgentCore) -> RenderableType:
@@ -352,8 +360,12 @@ def view_undone(undone: Undone, action: str) -> Sequence[RenderableType]:
 
 def view_doubtful(paths: Sequence[str]) -> Sequence[RenderableType]:
     """Return the paths of which nobody can tell who changed them."""
-    title = Text("These changed while a command ran, by the command or by you:", "yellow")
-    return [title, *_list_lines([show_path(path) for path in paths], "yellow")]
+    return view_paths("These changed while a command ran, by the command or by you:", paths)
+
+
+def view_paths(title: str, paths: Sequence[str]) -> Sequence[RenderableType]:
+    """Return a list of paths that a question is about."""
+    return [Text(title, "yellow"), *_list_lines([show_path(path) for path in paths], "yellow")]
 
 
 def _list_lines(lines: Sequence[str], style: str) -> Iterator[Text]:
