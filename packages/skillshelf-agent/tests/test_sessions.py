@@ -34,7 +34,7 @@ from skillshelf.errors import SessionError
 from skillshelf.files import system
 from skillshelf.skills import SkillDescriptor
 from skillshelf.slash import apply_message
-from skillshelf_agent.sessions import LoadedText, Session, Sessions, loaded_skills
+from skillshelf_agent.sessions import InUse, LoadedText, Session, Sessions, loaded_skills
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def save_session(sessions: Sessions, *messages: ModelMessage, model: str = "m") 
     """Save a session with these messages, change its model, and return its path."""
     with sessions.create("m") as session:
         session.append(messages)
-        session.use(model)
+        session.use(InUse(model=model))
         return session.path
 
 
@@ -94,7 +94,7 @@ def test_a_conversation_can_be_reopened(sessions: Sessions) -> None:
 def test_no_file_is_created_before_the_first_message(sessions: Sessions, tmp_path: Path) -> None:
     """An empty session leaves nothing behind. A change of model is written with the first message."""
     with sessions.create() as session:
-        session.use("a")
+        session.use(InUse(model="a"))
         session.append([])
         assert not (tmp_path / "state").exists()
         session.append([ask("hello")])
@@ -108,7 +108,7 @@ def test_the_file_consists_of_plain_lines(sessions: Sessions) -> None:
     """It has a header and one record per line, with the text as typed, so grep finds it."""
     path = Path(save_session(sessions, ask("für „grep“\nsecond line"), answer("ok"), model="second"))
     header, *records = [json.loads(line) for line in path.read_text().splitlines()]
-    assert set(header) == {"skillshelf_session", "id", "workspace", "created", "model"}
+    assert set(header) == {"skillshelf_session", "id", "workspace", "created", "model", "base_url", "policy"}
     assert (header["skillshelf_session"], header["id"] + ".jsonl", header["model"]) == (1, path.name, "m")
     assert [list(record) for record in records] == [["message"], ["message"], ["model"]]
     assert "für „grep“" in path.read_text()
@@ -145,9 +145,57 @@ def test_the_model_is_the_one_used_last(sessions: Sessions) -> None:
     with sessions.create("first") as session:
         session.append([ask("x")])
         for model in ("first", "second", "second"):
-            session.use(model)
+            session.use(InUse(model=model))
     assert (reopen(sessions).model, sessions.list()[0].model) == ("second", "second")
     assert Path(session.path).read_text().count('{"model":') == 1
+
+
+def test_a_session_recalls_what_it_was_used_with(sessions: Sessions) -> None:
+    """The model, its address and the policy are those of the last message; of earlier versions, nothing is recalled."""
+    first = InUse(model="openai-chat:x", base_url="http://localhost:1/v1", policy="ask")
+    with sessions.create(in_use=first) as session:
+        session.append([ask("hi")])
+        assert sessions.recall_settings(session.id) == first.model_dump()
+        second = InUse(model="anthropic:y", base_url="", policy="auto-edit")
+        session.use(second)
+    assert reopen(sessions).in_use == second
+    assert sessions.recall_settings(session.id) == second.model_dump()
+
+    old = Path(save_session(sessions, ask("old")))
+    assert sessions.recall_settings(old.stem) == {}
+
+
+@pytest.mark.parametrize("wrong", ['"policy":"anything"', '"policy":["yolo"]', '"policy":null'])
+def test_a_wrong_policy_is_not_recalled(sessions: Sessions, wrong: str) -> None:
+    with sessions.create() as session:
+        session.append([ask("hi")])
+    with Path(session.path).open("a") as file:
+        file.write(f'{{"model":"m","base_url":"",{wrong}}}\n')
+    assert sessions.recall_settings(session.id) == {"model": "m", "base_url": ""}
+    assert reopen(sessions).notes == ()
+
+
+def test_a_workspace_that_holds_its_sessions_recalls_nothing(tmp_path: Path) -> None:
+    """The agent's commands could have written another address there, or another policy."""
+    sessions = Sessions(str(tmp_path), str(tmp_path / "state"))
+    with sessions.create(in_use=InUse(model="m", base_url="http://evil.example", policy="yolo")) as session:
+        session.append([ask("hi")])
+    assert sessions.recall_settings(session.id) == {}
+
+
+def test_a_session_has_a_name(sessions: Sessions) -> None:
+    """It is in the list, and it opens the session. Without one, the first message says what it is about."""
+    with sessions.create() as session:
+        session.rename("first")
+        session.append([ask("hello")])
+        session.rename("fix the login")
+    save_session(sessions, ask("another"))
+    infos = {info.id: info for info in sessions.list()}
+    assert infos.pop(session.id).about == "fix the login · hello"
+    assert [info.about for info in infos.values()] == ["another"]
+    assert reopen(sessions, "fix the login").name == "fix the login"
+    with pytest.raises(SessionError, match="no session 'first'"):
+        sessions.open("first")
 
 
 def test_a_skill_counts_as_loaded_only_in_the_message_that_applies_it() -> None:

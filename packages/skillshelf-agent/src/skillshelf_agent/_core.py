@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,7 +37,7 @@ from skillshelf_agent._window import Context
 from skillshelf_agent.checkpoints import ChangedFile, Checkpoints, Undone
 from skillshelf_agent.events import NOTHING_SPENT, Event, Failed, Usage
 from skillshelf_agent.servers import ToolServers
-from skillshelf_agent.sessions import SentMessage, Sessions, list_sent, loaded_skills, typed_text
+from skillshelf_agent.sessions import InUse, SentMessage, Sessions, list_sent, loaded_skills, typed_text
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -149,6 +150,16 @@ class AgentCore:
         return self._find_sandbox()
 
     @property
+    def _in_use(self) -> InUse:
+        return InUse(model=self.model.name, base_url=self.model.base_url, policy=self.gate.policy.mode)
+
+    def use_model(self, model: ChosenModel) -> None:
+        """Let another model answer from here on. Raises SessionError if that cannot be saved; it answers anyway."""
+        self.model = model
+        if self.conversation.session:
+            self.conversation.session.use(self._in_use)
+
+    @property
     def tool_names(self) -> frozenset[str]:
         """The names of all tools there are now, withheld or not. A server that is starting has none yet."""
         return OWN_TOOLS.union(tool.name for tool in self.loop.window.list_tools())
@@ -259,6 +270,9 @@ class AgentCore:
         def emit(event: Event | None) -> None:  # tools run in threads; in the loop's own, this keeps the order
             loop.call_soon_threadsafe(queue.put_nowait, event)
 
+        if self.conversation.session:
+            with suppress(SessionError):  # the message itself will not be saved either, and says so
+                self.conversation.session.use(self._in_use)
         exchange = Exchange(self.loop, self.conversation, self.model, emit)
         task = asyncio.create_task(exchange.run(message, attachments, invocation))
         task.add_done_callback(lambda _: emit(None))
@@ -357,7 +371,7 @@ class AgentCore:
     def _make_conversation(self) -> Conversation:
         if self.sessions is None:
             return Conversation()
-        return Conversation(self.sessions.create(self.model.name))
+        return Conversation(self.sessions.create(in_use=self._in_use))
 
     def _switch_to(self, conversation: Conversation) -> None:
         self.conversation.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from skillshelf.errors import MissingExtraError, ModelUnavailableError
-from skillshelf.settings import Settings
+from skillshelf.settings import Settings, without_secrets
 from skillshelf.text import closest_names
 from skillshelf_agent._explain import hide_keys, quote_name
 
@@ -56,6 +56,8 @@ class ChosenModel:
     """A remark on the choice, for the user."""
     effort: "Effort | Literal['']" = ""
     """How much it reasons. Empty: as much as its provider's default."""
+    base_url: str | None = None
+    """The address of the user's own server, without a key in it; empty for a provider. None: a program brought it."""
 
     @property
     def efforts(self) -> "tuple[Effort, ...]":
@@ -150,7 +152,7 @@ def resolve(settings: Settings) -> ChosenModel:
     if settings.base_url:
         note = f"The base URL is for OpenAI-compatible servers; {name} is asked at its own provider."
     model = _make_from_name(name)
-    return ChosenModel(model, name, _find_window(settings, model), note)
+    return ChosenModel(model, name, _find_window(settings, model), note, base_url="")
 
 
 _CLAUDE_FAMILIES = ("haiku", "sonnet", "opus")
@@ -232,7 +234,7 @@ def _make_served(settings: Settings) -> ChosenModel:
     key = os.environ.get("OPENAI_API_KEY") or "no-key-needed"
     model = ServedModel(name, provider=OpenAIProvider(settings.base_url, key), profile=profile)
     window = _find_window(settings, model, SERVER_WINDOW)
-    return ChosenModel(model, f"openai-chat:{name}", window)
+    return ChosenModel(model, f"openai-chat:{name}", window, base_url=without_secrets(settings.base_url))
 
 
 def _make_from_name(name: str) -> "Model[Any]":

@@ -4,7 +4,8 @@ import argparse
 import os
 import stat
 import sys
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from skillshelf.cli import (
@@ -28,7 +29,8 @@ from skillshelf_agent import Settings, load_settings, require_model
 if TYPE_CHECKING:
     from skillshelf_agent import AgentCore
     from skillshelf_agent.servers import ToolServers
-    from skillshelf_agent.terminal import User
+    from skillshelf_agent.sessions import Sessions
+    from skillshelf_agent.terminal import OpenedAgent, User
 
 EXAMPLES = """
   skillshelf chat                                     talk in the terminal
@@ -84,21 +86,23 @@ def run(args: argparse.Namespace, out: Output) -> int:
     # Importing the agent takes seconds, so everything that can be wrong without it is looked at before: the words of
     # the command first, and then what this machine lacks for them.
     attached = attach_skills(args)
-    settings = _load_settings(args)
+    settings = _load_settings(args, {})
+    if not _resumes(args):  # a session knows its model
+        require_model(settings)
     workspace = locate_workspace(args)
     if is_interactive:
         import asyncio
 
         from skillshelf_agent.terminal import run_terminal
 
-        def open_agent(user: "User") -> "AgentCore":
-            return _open_agent(args, settings, workspace, attached, user)
+        def open_agent(user: "User") -> "OpenedAgent":
+            return _open_agent(args, workspace, attached, user)
 
-        return asyncio.run(run_terminal(open_agent, settings, out.console, args.message or ""))
-    return _answer_once(_open_agent(args, settings, workspace, attached), settings, args)
+        return asyncio.run(run_terminal(open_agent, out.console, args.message or ""))
+    return _answer_once(_open_agent(args, workspace, attached), args)
 
 
-def _answer_once(core: "AgentCore", settings: Settings, args: argparse.Namespace) -> int:
+def _answer_once(opened: "OpenedAgent", args: argparse.Namespace) -> int:
     import asyncio
 
     from skillshelf_agent.terminal import Pipe
@@ -111,9 +115,10 @@ def _answer_once(core: "AgentCore", settings: Settings, args: argparse.Namespace
         raise CommandError("the piped input is not UTF-8 text.", hint) from error
     if not message.strip():
         raise CommandError("there is no message.", "Give one with -p, or pipe it in.")
+    core = opened.core
     if core.model.note:
         complain(core.model.note)
-    pipe = Pipe(core, settings, as_json=args.json)
+    pipe = Pipe(core, opened.settings, as_json=args.json, options=opened.options)
     answering = pipe.run(message, notices=_describe_pending_skills(core), typed=typed or "")
     return asyncio.run(_run_with_servers(core, answering))
 
@@ -124,24 +129,32 @@ async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]")
         return await chat
 
 
-def _load_settings(args: argparse.Namespace) -> Settings:
-    """Return the settings for these options. Raises a SkillError for everything that cannot work."""
+def _resumes(args: argparse.Namespace) -> bool:
+    return args.last or args.resume is not None
+
+
+def _load_settings(args: argparse.Namespace, recalled: Mapping[str, str]) -> Settings:
+    """Return the settings for these options, which win over those that a session was used with.
+
+    Raises SettingsError.
+    """
     if args.frozen and args.trust_workspace:
         raise SettingsError(
             "--frozen asks for the skills as approved, --trust-workspace for the skills as they are. Give one of them."
         )
-    settings = load_settings({**vars(args), "packages": find_packages(args)})
-    require_model(settings)
-    return settings
+    return load_settings({**recalled, **_list_given(args), "packages": find_packages(args)})
+
+
+def _list_given(args: argparse.Namespace) -> dict[str, object]:
+    return {name: value for name, value in vars(args).items() if value is not None}
 
 
 def _open_agent(
     args: argparse.Namespace,
-    settings: Settings,
     workspace: Workspace,
     attached: Sequence[BaseSkill],
     user: "User | None" = None,
-) -> "AgentCore":
+) -> "OpenedAgent":
     """Return the agent for these options, after reporting what the user should know about it.
 
     `user` approves its calls, and chooses if more than one session could be continued. Without a user, calls that need
@@ -153,10 +166,22 @@ def _open_agent(
     from skillshelf.trust import Trust
     from skillshelf_agent import AgentCore, Policy, RuleBook, resolve
     from skillshelf_agent.sessions import Sessions
+    from skillshelf_agent.terminal import OpenedAgent
 
     if args.no_sandbox:
         switch_off()
     problems: list[str] = []
+    sessions = Sessions(workspace.folder)
+    settings = _load_settings(args, {})
+    will_choose = user is not None and _lets_choose(args, sessions)
+    if _resumes(args):
+        recalled = sessions.recall_settings(args.resume or "")
+        usual = settings.policy
+        settings = _load_settings(args, recalled)
+        if will_choose:  # the policy of the latest session is not meant for another one
+            settings = replace(settings, policy=usual)
+        elif settings.policy != usual:
+            problems.append(f"The policy is {settings.policy}, as in that session.")
     remove_stale_scratch(workspace.root)
     servers = _choose_servers(args, workspace, problems)
     model = resolve(settings)
@@ -192,11 +217,14 @@ def _open_agent(
         disclosure=settings.disclosure,
         budget=settings.budget,
         sandbox=not args.no_sandbox,
-        sessions=Sessions(workspace.folder),
+        sessions=sessions,
         servers=servers,
     )
     problems.extend(_find_misfit(core))
-    problems.extend(_resume(core, args, user))
+    if user is not None and will_choose:
+        user.send("/resume")
+    elif _resumes(args):
+        problems.extend(core.resume(args.resume or ""))
     for problem in problems:
         complain(problem)
     if args.frozen and core.skills.drift:
@@ -207,20 +235,12 @@ def _open_agent(
             code="not-as-approved",
             exit_code=1,
         )
-    return core
+    return OpenedAgent(core, settings, _list_given(args))
 
 
-def _resume(core: "AgentCore", args: argparse.Namespace, user: "User | None") -> Sequence[str]:
-    """Continue the session that the options ask for. Return problems to report first."""
-    if args.last:
-        return core.resume()
-    if args.resume is None:
-        return ()
-    sessions = core.sessions.list() if core.sessions else []
-    if args.resume or args.message or user is None or len(sessions) < 2:
-        return core.resume(args.resume)
-    user.send("/resume")
-    return ()
+def _lets_choose(args: argparse.Namespace, sessions: "Sessions") -> bool:
+    """Return True if the user at a terminal chooses the session to continue."""
+    return not args.last and args.resume == "" and not args.message and len(sessions.ids()) > 1
 
 
 def _choose_servers(args: argparse.Namespace, workspace: Workspace, problems: list[str]) -> "ToolServers":

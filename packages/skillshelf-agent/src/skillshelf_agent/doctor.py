@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from skillshelf.cli import Remark, without_secrets
-from skillshelf.settings import Settings
+from skillshelf.cli import Remark
+from skillshelf.settings import Settings, without_secrets
 from skillshelf_agent import ModelPreview, preview_model
 
 

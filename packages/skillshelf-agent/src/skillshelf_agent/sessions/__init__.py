@@ -1,7 +1,7 @@
 """Conversations that outlast a process: one file of JSON lines for each, outside the workspace."""
 
 from skillshelf_agent.sessions._export import export_json, export_markdown
-from skillshelf_agent.sessions._format import SideTranscript
+from skillshelf_agent.sessions._format import InUse, SideTranscript
 from skillshelf_agent.sessions._history import (
     LoadedText,
     SentMessage,
@@ -19,6 +19,7 @@ from skillshelf_agent.sessions._session import Session
 from skillshelf_agent.sessions._store import SessionInfo, Sessions
 
 __all__ = [
+    "InUse",
     "LoadedText",
     "SentMessage",
     "Session",

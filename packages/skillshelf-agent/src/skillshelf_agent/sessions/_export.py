@@ -32,6 +32,7 @@ def export_markdown(session: Session) -> str:
     """
     skills = dict.fromkeys(loaded.name for loaded in loaded_skills(session.transcript))
     facts = {
+        "Name": session.name,
         "Workspace": session.workspace,
         "Begun": f"{session.created:%Y-%m-%d %H:%M} UTC",
         "Model": session.model,
@@ -55,6 +56,7 @@ def export_json(session: Session) -> str:
     """Return the whole conversation in the form that pydantic-ai reads, with the facts about the session."""
     exported: dict[str, Any] = {
         "id": session.id,
+        "name": session.name,
         "workspace": session.workspace,
         "created": session.created.isoformat(),
         "model": session.model,

@@ -4,27 +4,54 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, StrictInt, ValidationError, ValidatorFunctionWrapHandler, field_validator
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
 
 from skillshelf.errors import SessionError
+from skillshelf.settings import Mode, without_secrets
 from skillshelf_agent.sessions._history import make_gap
 
 VERSION = 1
 MESSAGE_START = b'{"message":'
 COMPACTED_START = b'{"compacted":'
 MODEL_START = b'{"model":'
+NAME_START = b'{"name":'
 SIDE_START = b'{"side":'
 REWOUND_START = b'{"rewound":'
-_NOT_MESSAGES = MODEL_START, SIDE_START, REWOUND_START
+_NOT_MESSAGES = MODEL_START, NAME_START, SIDE_START, REWOUND_START
 
 _UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 
 
-class Header(BaseModel):
-    """The first line of a session's file. Only the version must be right; the rest is for display."""
+class _Forgiving(BaseModel):
+    """Fields with a default have it if their value is wrong."""
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _forgive(cls, value: Any, validate: ValidatorFunctionWrapHandler, info: Any) -> Any:
+        field = cls.model_fields[info.field_name]
+        try:
+            valid = validate(value)
+        except ValidationError:
+            if field.is_required():
+                raise
+            return field.default
+        return valid.astimezone(UTC) if isinstance(valid, datetime) else valid
+
+
+class InUse(_Forgiving):
+    """What a conversation goes on with when it is resumed."""
+
+    model: str = ""
+    base_url: str | None = None
+    """The address of the user's own server, without a key; empty for a provider. None if it is not known."""
+    policy: Mode | Literal[""] = ""
+
+
+class Header(_Forgiving):
+    """The first line of a session's file. Only the version must be right."""
 
     skillshelf_session: StrictInt
     """The version of the format."""
@@ -32,15 +59,12 @@ class Header(BaseModel):
     workspace: str = ""
     created: datetime = _UNKNOWN_TIME
     model: str = ""
+    base_url: str | None = None
+    policy: Mode | Literal[""] = ""
 
-    @field_validator("id", "workspace", "created", "model", mode="wrap")
-    @classmethod
-    def _forgive(cls, value: Any, validate: ValidatorFunctionWrapHandler, info: Any) -> Any:
-        try:
-            valid = validate(value)
-        except ValidationError:
-            return cls.model_fields[info.field_name].default
-        return valid.astimezone(UTC) if isinstance(valid, datetime) else valid
+    @property
+    def in_use(self) -> InUse:
+        return InUse(model=self.model, base_url=self.base_url, policy=self.policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +102,10 @@ class SessionContent:
     """The shorter histories that replaced the one before, in order."""
     sides: list[SideTranscript] = field(default_factory=list)
     """The side conversations, in the order of their ends."""
-    model: str = ""
-    """The model used last."""
+    in_use: InUse = field(default_factory=InUse)
+    """The model, its address and the policy that were used last."""
+    name: str = ""
+    """The user's name for it."""
     lost_lines: list[int] = field(default_factory=list)
     """The numbers of lines that cannot be read."""
     torn_end: bytes = b""
@@ -102,7 +128,9 @@ class SessionContent:
         elif "side" in record:
             self.sides.append(_parse_side(record["side"], len(self.transcript)))
         elif "model" in record:
-            self.model = str(record["model"])
+            self.in_use = InUse.model_validate(record)
+        elif "name" in record:
+            self.name = str(record["name"])
 
     def replace(self, messages: list[ModelMessage]) -> None:
         """Go on with a shorter history."""
@@ -153,8 +181,14 @@ def format_side(side: SideTranscript) -> bytes:
 
 
 def dump_messages(messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
-    """Return the messages as JSON values. A tool may return anything: a value without a JSON form becomes its repr."""
+    """Return the messages as JSON values, without a key in an address.
+
+    A tool may return anything: a value without a JSON form becomes its repr.
+    """
     dumped: list[dict[str, Any]] = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json", fallback=repr)
+    for message in dumped:
+        if message.get("provider_url"):
+            message["provider_url"] = without_secrets(message["provider_url"])
     return dumped
 
 
@@ -168,7 +202,7 @@ def parse_content(data: bytes, path: str) -> SessionContent:
         content = SessionContent(Header(skillshelf_session=VERSION))
         content.add_lost_line(1, first)
     else:
-        content = SessionContent(header, model=header.model)
+        content = SessionContent(header, in_use=header.in_use)
 
     for number, line in enumerate(records, start=2):
         if line and not _add_line(content, line):

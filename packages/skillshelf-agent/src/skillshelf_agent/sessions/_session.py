@@ -3,12 +3,14 @@
 import dataclasses
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic_ai.messages import ModelMessage
 
 from skillshelf.errors import SessionError
 from skillshelf_agent.sessions._format import (
     Header,
+    InUse,
     SessionContent,
     SideTranscript,
     format_compacted,
@@ -31,8 +33,6 @@ class Session:
         self.id = os.path.basename(journal.path).removesuffix(".jsonl")
         self.workspace = workspace
         self.created = content.header.created
-        self.model = content.model
-        """The model used last."""
         self.notes: tuple[str, ...] = ()
         """What could not be read, in words for the user."""
         self._content = content
@@ -52,6 +52,21 @@ class Session:
     def sides(self) -> list[SideTranscript]:
         """The side conversations of skills that ran apart. The model gets only their results."""
         return self._content.sides
+
+    @property
+    def in_use(self) -> InUse:
+        """The model, its address and the policy that were used last."""
+        return self._content.in_use
+
+    @property
+    def model(self) -> str:
+        """The model used last."""
+        return self.in_use.model
+
+    @property
+    def name(self) -> str:
+        """The user's name for it, or an empty string."""
+        return self._content.name
 
     def append(self, messages: Sequence[ModelMessage]) -> None:
         """Add to the history. It is on disk when this returns; SessionError means that it is only in memory."""
@@ -95,12 +110,20 @@ class Session:
         self._journal.add(format_side(side))
         self._journal.save()
 
-    def use(self, model: str) -> None:
-        """Record that this model answers from here on. Before the first message, that waits for the first save."""
-        if model == self.model:
+    def use(self, in_use: InUse) -> None:
+        """Record what answers from here on. Before the first message, that waits for the first save."""
+        if in_use == self.in_use:
             return
-        self.model = model
-        self._journal.add(format_record({"model": model}))
+        self._content.in_use = in_use
+        self._record({"model": in_use.model, **in_use.model_dump(exclude_defaults=True)})
+
+    def rename(self, name: str) -> None:
+        """Record the user's name for the session. Before the first message, that waits for the first save."""
+        self._content.name = name
+        self._record({"name": name})
+
+    def _record(self, record: dict[str, Any]) -> None:
+        self._journal.add(format_record(record))
         if self._journal.has_file:
             self._journal.save()
 
@@ -118,7 +141,7 @@ class Session:
 def start_session(journal: Journal, workspace: str, header: Header) -> Session:
     """Return a session whose file appears with its first message."""
     journal.add(format_record(header.model_dump(mode="json")))
-    return Session(journal, workspace, SessionContent(header, model=header.model))
+    return Session(journal, workspace, SessionContent(header, in_use=header.in_use))
 
 
 def resume_session(journal: Journal, workspace: str) -> Session:

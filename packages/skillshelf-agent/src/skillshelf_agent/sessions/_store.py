@@ -7,20 +7,22 @@ import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from skillshelf.errors import SessionError
-from skillshelf.files import state_home, system
+from skillshelf.files import is_at_or_inside, state_home, system
 from skillshelf.text import clean_line, closest_names, truncate
 from skillshelf_agent.sessions._format import (
     COMPACTED_START,
     MESSAGE_START,
     MODEL_START,
+    NAME_START,
     REWOUND_START,
     VERSION,
     Header,
+    InUse,
     parse_header,
 )
 from skillshelf_agent.sessions._history import show_invocation
@@ -44,11 +46,20 @@ class SessionInfo:
     changed: datetime
     title: str = ""
     """The user's first message, on one line."""
+    name: str = ""
+    """The user's name for it."""
     model: str = ""
     messages: int = 0
     """How many messages the current history has."""
     problem: str = ""
     """Why the session cannot be opened; empty if a glance finds nothing wrong."""
+    in_use: InUse = field(default_factory=InUse)
+    """The model, its address and the policy that were used last."""
+
+    @property
+    def about(self) -> str:
+        """The user's name for it and their first message, as far as there are any."""
+        return " · ".join(filter(None, [self.name, self.title]))
 
 
 class Sessions:
@@ -66,12 +77,19 @@ class Sessions:
             self.checkpoints = os.path.join(home, "checkpoints", name)
         self._infos: dict[str, tuple[tuple[int, int, int], SessionInfo]] = {}
 
-    def create(self, model: str = "") -> Session:
-        """Return a new session. Its file appears with the first message."""
+    def create(self, model: str = "", in_use: InUse | None = None) -> Session:
+        """Return a new session. Its file appears with the first message. `in_use` says more than the `model`."""
+        in_use = in_use or InUse(model=model)
         now = datetime.now(UTC)
         suffix = "".join(secrets.choice(_ID_LETTERS) for _ in range(4))
         session_id = f"{now:%Y%m%d-%H%M%S}-{suffix}"
-        header = Header(skillshelf_session=VERSION, id=session_id, workspace=self.workspace, created=now, model=model)
+        header = Header(
+            skillshelf_session=VERSION,
+            id=session_id,
+            workspace=self.workspace,
+            created=now,
+            **in_use.model_dump(),
+        )
         file_name = f"{session_id}.jsonl"
         if self.folder is None:
             journal = Journal(file_name, refused=_NO_HOME)
@@ -90,7 +108,7 @@ class Sessions:
         return tuple(_id_of(path) for path in self._list_newest_first())
 
     def open(self, id_or_prefix: str = "") -> Session:
-        """Open a session to go on with it: by its id, the beginning of it or its last four letters.
+        """Open a session to go on with it: by its id, the beginning of it, its last four letters, or its name.
 
         Without an id, the session changed last is opened. Raises SessionError if there is no such session.
         """
@@ -101,6 +119,24 @@ class Sessions:
             raise SessionError(f"The session {path} cannot be opened: {error.strerror}.") from error
         return resume_session(journal, self.workspace)
 
+    def recall_settings(self, id_or_prefix: str = "") -> dict[str, str]:
+        """Return the settings that a session was used with last, in the form that `load_settings` takes.
+
+        There are none of a session of an earlier version, and none if the workspace has the file in it: a command of
+        the agent could have written them. Raises SessionError if there is no such session.
+        """
+        path = self._find_path(id_or_prefix)
+        if is_at_or_inside(os.path.realpath(path), self.workspace):
+            return {}
+        try:
+            in_use = self._read_info(path, system.stat(path, follow_symlinks=False)).in_use
+        except OSError as error:
+            raise SessionError(f"The session {path} cannot be opened: {error.strerror}.") from error
+        if in_use.base_url is None:
+            return {}
+        recalled = {"model": in_use.model, "base_url": in_use.base_url}
+        return {**recalled, "policy": in_use.policy} if in_use.policy else recalled
+
     def fork(self, session: Session) -> Session:
         """Return a new session with everything that was said in this one, which stays as it is.
 
@@ -108,7 +144,7 @@ class Sessions:
         """
         if not session.transcript:
             raise SessionError("The conversation is empty, so there is nothing to fork.")
-        forked = self.create(session.model)
+        forked = self.create(in_use=session.in_use)
         forked.copy_history(session)
         return forked
 
@@ -131,6 +167,9 @@ class Sessions:
         matching = [path for path in paths if _id_of(path) == wanted]
         if not matching:
             matching = [path for path in paths if _matches(_id_of(path), wanted)]
+        if not matching:
+            names = {info.id: info.name for info in self.list()}
+            matching = [path for path in paths if names.get(_id_of(path)) == wanted]
         if len(matching) > 1:
             matches = ", ".join(_id_of(path) for path in matching[:5])
             raise SessionError(f"{wanted!r} fits {len(matching)} sessions: {matches}.")
@@ -174,7 +213,7 @@ def read_info(path: str, stat: os.stat_result) -> SessionInfo:
             if header is None:
                 problem = f"The first line of {path} cannot be read."
                 return SessionInfo(session_id, changed, changed, problem=problem)
-            scan = _LineScan(header.model)
+            scan = _LineScan(header.in_use)
             for line in file:
                 scan.add(line)
     except SessionError as error:
@@ -183,14 +222,24 @@ def read_info(path: str, stat: os.stat_result) -> SessionInfo:
         return SessionInfo(session_id, changed, changed, problem=f"{path} cannot be read: {error.strerror}.")
 
     title = truncate(clean_line(" ".join(scan.first_prompt[: 4 * _MAX_TITLE].split())), _MAX_TITLE)
-    return SessionInfo(session_id, header.created, changed, title, clean_line(scan.model), scan.message_count)
+    return SessionInfo(
+        session_id,
+        header.created,
+        changed,
+        title,
+        truncate(clean_line(scan.name), _MAX_TITLE),
+        clean_line(scan.in_use.model),
+        scan.message_count,
+        in_use=scan.in_use,
+    )
 
 
 class _LineScan:
     """Gathers the facts of a SessionInfo. Only the few lines that hold them are parsed."""
 
-    def __init__(self, model: str) -> None:
-        self.model = model
+    def __init__(self, in_use: InUse) -> None:
+        self.in_use = in_use
+        self.name = ""
         self.first_prompt = ""
         self._said = 0
         """How many messages the transcript has."""
@@ -220,7 +269,10 @@ class _LineScan:
                 self._compactions = [each for each in self._compactions if each[0] <= position]
                 self.first_prompt = self.first_prompt if position else ""
         elif line.startswith(MODEL_START):
-            self.model = str(_parse_value(line, "model") or self.model)
+            with suppress(ValueError, RecursionError):
+                self.in_use = InUse.model_validate_json(line)
+        elif line.startswith(NAME_START):
+            self.name = str(_parse_value(line, "name") or self.name)
 
 
 def _parse_value(line: bytes, key: str) -> Any:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -20,7 +20,7 @@ from skillshelf.errors import (
 from skillshelf.explain import explain_unavailable
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
-from skillshelf.settings import CHOICES, save_choice
+from skillshelf.settings import CHOICES, load_settings, save_choice
 from skillshelf.shelf.workspace_skills import describe_delta
 from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
 from skillshelf.sources.entry_points import load_extension
@@ -80,7 +80,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
 
     def complete_session(_: str) -> Sequence[Suggestion]:
         sessions = _list_other_sessions(face)
-        return [Suggestion(session.id, meta=session.title) for session in sessions if not session.problem]
+        return [Suggestion(session.id, meta=session.about) for session in sessions if not session.problem]
 
     def complete_message(_: str) -> Sequence[Suggestion]:
         numbered = enumerate(face.core.list_sent(), 1)
@@ -121,6 +121,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("fork", "go on in a copy of this session", _fork),
             Command("sessions", "choose an earlier session of this workspace", _offer_sessions),
             Command("resume", "go on with an earlier session", _resume, "[ID]", complete_session),
+            Command("rename", "name this session", _rename, "NAME"),
             Command("export", "write this session to a file (.md or .json)", _export, "[FILE]"),
             Command("learn", "write down what just happened as a skill, with an eval case", learn, "[NAME]"),
             Command("copy", "copy the last answer to the clipboard", copy_answer),
@@ -272,12 +273,8 @@ def _set_choice(face: ChatFace, typed: str) -> None:
 
 def _choose_model(face: ChatFace, name: str) -> None:
     if name.strip():
-        face.core.model = resolve(replace(face.settings, model=name.strip()))
-
+        face.core.use_model(resolve(replace(face.settings, model=name.strip())))
     model = face.core.model
-    session = face.core.conversation.session
-    if session:
-        session.use(model.name)
     face.print(f"{model.name}, {model.window:,} tokens", model.note)
 
 
@@ -391,7 +388,36 @@ def _resume(face: ChatFace, session: str) -> None:
         _offer_sessions(face, "")
         return
     notes = face.core.resume(session)
-    face.print(*notes, *view_resumed(face.core))
+    face.print(*notes, *_recall_settings(face), *view_resumed(face.core))
+
+
+def _recall_settings(face: ChatFace) -> Iterator[str]:
+    """Go on with the settings of the session that was resumed. Yield what the user should know about that."""
+    assert face.core.sessions is not None
+    recalled = face.core.sessions.recall_settings(face.core.conversation.id)
+    if not recalled:
+        return
+    chosen = load_settings({**recalled, **face.options})
+    face.settings = replace(face.settings, model=chosen.model, base_url=chosen.base_url, policy=chosen.policy)
+    try:
+        face.core.model = resolve(face.settings)
+    except SkillError as error:
+        yield f"{error} {face.core.model.name} answers instead."
+    policy = face.core.gate.policy
+    if policy.mode != chosen.policy:
+        policy.set(chosen.policy)
+        yield f"The policy is {chosen.policy}, as in that session."
+
+
+def _rename(face: ChatFace, name: str) -> None:
+    name = " ".join(name.split())
+    session = face.core.conversation.session
+    if session is None:
+        raise SessionError("This conversation is not kept in a session.")
+    if not name:
+        raise SessionError("Give a name: /rename fix the login")
+    session.rename(name)
+    face.print(Text(f"This session is now called {clean_line(name)}.", "dim"))
 
 
 def _export(face: ChatFace, file: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rich.console import RenderableType
 
@@ -19,11 +19,25 @@ if TYPE_CHECKING:
     from skillshelf_agent.sessions import SentMessage, SessionInfo
 
 
+NO_OPTIONS: Mapping[str, object] = {}
+
+
+class OpenedAgent(NamedTuple):
+    """An agent, and what it was opened with."""
+
+    core: AgentCore
+    settings: Settings
+    options: Mapping[str, object]
+    """The settings that were given on the command line. They win over those that a session was used with."""
+
+
 class ChatFace(Protocol):
     """The face that a command was typed in: a terminal, a pipe, or a test."""
 
     core: AgentCore
     settings: Settings
+    options: Mapping[str, object]
+    """The settings that were given on the command line."""
 
     def print(self, *parts: RenderableType) -> None:
         """Show something to the user."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from rich.console import Console, RenderableType
@@ -16,7 +16,7 @@ from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._commands import find_new_problems, make_commands, run_command
-from skillshelf_agent.terminal._face import call_on_end_signal, clean_output, describe_attachments
+from skillshelf_agent.terminal._face import NO_OPTIONS, call_on_end_signal, clean_output, describe_attachments
 from skillshelf_agent.terminal._quotes import count_changed_lines
 from skillshelf_agent.terminal._screen import describe_call, describe_reload, describe_retry
 from skillshelf_agent.terminal._views import view_messages, view_sessions
@@ -25,9 +25,12 @@ from skillshelf_agent.terminal._views import view_messages, view_sessions
 class Pipe:
     """Writes the answer to standard output, and what happened on the way to standard error."""
 
-    def __init__(self, core: AgentCore, settings: Settings, *, as_json: bool) -> None:
+    def __init__(
+        self, core: AgentCore, settings: Settings, *, as_json: bool, options: Mapping[str, object] = NO_OPTIONS
+    ) -> None:
         self.core = core
         self.settings = settings
+        self.options = options
         self._as_json = as_json
         self._exit_code = 0
         self._typed = ""

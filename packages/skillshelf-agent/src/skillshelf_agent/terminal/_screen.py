@@ -436,6 +436,8 @@ def view_resumed(core: AgentCore) -> Sequence[RenderableType]:
     shown = exchanges[-_SHOWN_EXCHANGES:]
 
     heading = f"Session {conversation.id}"
+    if conversation.session and conversation.session.name:
+        heading += f" ({clean_line(conversation.session.name)})"
     if len(shown) < len(exchanges):
         heading += f": showing the last {len(shown)} of {count_noun(len(exchanges), 'message')}"
     else:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prompt_toolkit.output import ColorDepth
 
-from skillshelf.settings import Settings
 from skillshelf.text.streams import discard_output
-from skillshelf_agent.terminal._face import call_on_end_signal
+from skillshelf_agent.terminal._face import OpenedAgent, call_on_end_signal
 from skillshelf_agent.terminal._footer import Footer
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, open_history
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from skillshelf.skills import AskUser
-    from skillshelf_agent import AgentCore, Approve, AskVariable
+    from skillshelf_agent import Approve, AskVariable
     from skillshelf_agent.terminal._terminal import Terminal
 
 
@@ -37,13 +36,13 @@ class User(NamedTuple):
     """Sends a line as if the user had typed it. May be called in any thread."""
 
 
-OpenAgent = Callable[[User], "AgentCore"]
+OpenAgent = Callable[[User], OpenedAgent]
 
 _SECONDS_TO_END = 5.0
 """How long a running turn may take to end when the program must."""
 
 
-async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Console", first_message: str = "") -> int:
+async def run_terminal(open_agent: OpenAgent, console: "Console", first_message: str = "") -> int:
     """Chat until the user leaves or the terminal is closed. Return the exit code.
 
     `open_agent` is called in a thread once the prompt is on the screen. Its errors end the chat. `first_message` is
@@ -66,7 +65,8 @@ async def run_terminal(open_agent: OpenAgent, settings: Settings, console: "Cons
 
         questions = Questions(Screen(console), footer)
         user = User(questions.approve, questions.ask_variable, questions.ask_line, send)
-        return Terminal(open_agent(user), settings, questions, footer)
+        opened = open_agent(user)
+        return Terminal(opened.core, opened.settings, questions, footer, opened.options)
 
     return await TerminalChat(open_terminal).run(first_message)
 

@@ -1,7 +1,9 @@
 """The agent in a terminal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+import os
+import shlex
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 from rich.console import Group, RenderableType
@@ -16,7 +18,7 @@ from skillshelf_agent.events import NOTHING_SPENT, Event
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
-from skillshelf_agent.terminal._face import clean_output, describe_attachments
+from skillshelf_agent.terminal._face import NO_OPTIONS, clean_output, describe_attachments
 from skillshelf_agent.terminal._footer import NOTHING_FOLDED, Footer
 from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_files
 from skillshelf_agent.terminal._review import Reviewer
@@ -32,10 +34,18 @@ _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
 class Terminal:
     """A conversation on a screen: one line after the other is answered, while the user can type the next ones."""
 
-    def __init__(self, core: AgentCore, settings: Settings, questions: Questions, footer: Footer) -> None:
+    def __init__(
+        self,
+        core: AgentCore,
+        settings: Settings,
+        questions: Questions,
+        footer: Footer,
+        options: Mapping[str, object] = NO_OPTIONS,
+    ) -> None:
         """`questions` are what the core asks the user with."""
         self.core = core
         self.settings = settings
+        self.options = options
         self.questions = questions
         self.screen = questions.screen
         self.console = questions.screen.console
@@ -89,7 +99,13 @@ class Terminal:
             self.console.print(Text(f"Spent: {describe_usage(spent)}", "dim"))
         conversation = self.core.conversation
         if conversation.session and conversation.messages:
-            self.console.print(Text(f"To go on with this session: skillshelf chat --resume {conversation.id}", "dim"))
+            name = f" ({clean_line(conversation.session.name)})" if conversation.session.name else ""
+            words = ["skillshelf", "chat"]
+            if conversation.session.workspace != os.getcwd():
+                words += ["-C", conversation.session.workspace]
+            command = shlex.join([*words, "--resume", conversation.id])
+            hint = f"To go on with this session{name}: {clean_line(command)}"
+            self.console.print(Text(hint, "dim"), soft_wrap=True)  # so that it can be copied as one line
 
     async def _answer_lines(self) -> None:
         while not self._is_leaving:

@@ -183,7 +183,7 @@ def view_sessions(sessions: Sequence[SessionInfo]) -> RenderableType:
     table.columns[0].min_width = max(len(session.id) for session in sessions)
     problems = []
     for session in sessions:
-        about = Text(truncate_cells(clean_line(session.title), 80))
+        about = Text(truncate_cells(clean_line(session.about), 80))
         if session.problem:
             about = Text("cannot be opened", "red")
             problems.append(Text(f"{session.id}: {clean_line(session.problem)}", "red", overflow="fold"))

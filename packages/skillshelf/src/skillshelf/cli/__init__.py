@@ -19,7 +19,7 @@ from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
     from skillshelf.cli._diagnostics import as_json, count_by_severity, github_annotation, print_diagnostic
-    from skillshelf.cli._doctor import Remark, without_secrets
+    from skillshelf.cli._doctor import Remark
     from skillshelf.cli._workspace import attach_skills, find_packages, list_searched, locate_workspace
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "positive_number",
     "print_diagnostic",
     "shown_path",
-    "without_secrets",
 ]
 
 # Each command imports only what it needs: `list` starts in 60 ms.
@@ -51,7 +50,7 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_diagnostics": ["as_json", "count_by_severity", "github_annotation", "print_diagnostic"],
-        "_doctor": ["Remark", "without_secrets"],
+        "_doctor": ["Remark"],
         "_workspace": ["attach_skills", "find_packages", "list_searched", "locate_workspace"],
     },
 )

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from typing import Literal
-from urllib.parse import urlsplit
 
 from skillshelf import __version__
 from skillshelf.cli._output import Output
@@ -26,7 +25,14 @@ from skillshelf.errors import SettingsError, SkillError, TrustError
 from skillshelf.explain import describe_waiting
 from skillshelf.files import cache_home, state_home, user_skill_folders
 from skillshelf.sandbox import find_sandbox
-from skillshelf.settings import Settings, load_choices, load_settings, settings_file, trace_settings
+from skillshelf.settings import (
+    Settings,
+    load_choices,
+    load_settings,
+    settings_file,
+    trace_settings,
+    without_secrets,
+)
 from skillshelf.shelf import Shelf
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
 from skillshelf.sources import BUNDLED
@@ -181,17 +187,6 @@ def _show_value(name: str, value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return str(value)
-
-
-def without_secrets(url: str) -> str:
-    """Return an address without the user, the password and the query, each of which may hold a key."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if ":" in host:
-        host = f"[{host}]"
-    if parts.port:
-        host += f":{parts.port}"
-    return f"{parts.scheme}://{host}{parts.path}"
 
 
 def _examine_packages(settings: Settings) -> Iterator[Remark]:

@@ -17,6 +17,7 @@ from skillshelf.settings._settings import (
     read_toml,
     settings_file,
     trace_settings,
+    without_secrets,
 )
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "save_choice",
     "settings_file",
     "trace_settings",
+    "without_secrets",
 ]

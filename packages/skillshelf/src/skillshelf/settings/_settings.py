@@ -226,6 +226,19 @@ def _check_address(text: str, where: str) -> str:
     return text.rstrip("/")
 
 
+def without_secrets(url: str) -> str:
+    """Return an address without the user, the password and the query, each of which may hold a key."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if ":" in host:
+        host = f"[{host}]"
+    if parts.port:
+        host += f":{parts.port}"
+    return f"{parts.scheme}://{host}{parts.path}"
+
+
 def find_line(text: str, key: str) -> int:
     """Return the line of a top-level key, which tomllib does not report."""
     match = re.search(rf"^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}\b", text, re.M)
