@@ -70,7 +70,7 @@ def record_demo() -> list[Frame]:
             core = AgentCore(model, workspace, approve=questions.approve, ask_variable=questions.ask_variable)
             return DemoTerminal(core, questions, footer, typist, frames.append)
 
-        asyncio.run(TerminalChat(open_terminal, typist).run())
+        asyncio.run(TerminalChat(open_terminal, Settings(), typist).run())
     return frames
 
 

@@ -90,11 +90,11 @@ def test_a_write_without_a_question_shows_its_diff(tmp_path: Path) -> None:
     terminal.see("Done.")
     screen = terminal.see_idle()
     assert "● edit_file app.py  +1 −1\n" in screen
-    assert "  │ -two\n  │ +<U+001B>[2Jtoo\n" in screen
-    assert "● write_file new.txt  +40\n  │ @@ -0,0 +1,40 @@\n  │ +line 0\n" in screen
-    assert "  │ … 29 more lines: Ctrl+O shows them …\n" in screen
+    assert "  │ 2 -two\n  │ 2 +<U+001B>[2Jtoo\n" in screen
+    assert "● write_file new.txt  +40\n  │    @@ -0,0 +1,40 @@\n  │  1 +line 0\n" in screen
+    assert "  │ … 29 more lines: Ctrl+O shows all …\n" in screen
     assert "+line 20" not in screen
-    assert "  │ +line 39\n" in screen
+    assert "  │ 40 +line 39\n" in screen
     terminal.send("\x0f")
     assert "+line 20" in terminal.see("(end)")
     terminal.send("\r")
@@ -112,7 +112,7 @@ def test_a_change_that_the_user_allowed_is_not_shown_again(tmp_path: Path) -> No
     terminal.see("Done.")
     screen = terminal.see_idle()
     assert screen.count("+text of a.txt") == 1
-    assert "● write_file b.txt  +1\n  │ @@ -0,0 +1 @@\n  │ +text of b.txt\n" in screen
+    assert "● write_file b.txt  +1\n  │   @@ -0,0 +1 @@\n  │ 1 +text of b.txt\n" in screen
     leave(terminal)
 
 

@@ -19,6 +19,7 @@ from agent_kit import agent, say
 from chats import OnTerminal, chat, script, tool
 from skillshelf_agent import events as on
 from skillshelf_agent.events import Usage
+from skillshelf_agent.filetools import diff_texts
 from skillshelf_agent.sessions import SessionInfo
 from skillshelf_agent.terminal._quotes import Argument, Excerpt
 from skillshelf_agent.terminal._screen import Countdown, Screen
@@ -273,7 +274,7 @@ def test_a_long_command_is_shortened_and_shown_whole_on_request(tmp_path: Path) 
     )
     terminal.expect("›")
     terminal.send("go\r")
-    output = terminal.expect("… 41 lines …")
+    output = terminal.expect("… 41 more lines: v shows all …")
     assert ("line 0" in output, "line 30" in output) == (True, False)
     assert "line 59" in terminal.expect("It can do everything you can do: the sandbox is switched off.")
     terminal.expect("a  until you leave: this very command")
@@ -298,11 +299,29 @@ def test_a_long_command_is_shortened_and_shown_whole_on_request(tmp_path: Path) 
 def test_rows_are_counted_in_cells() -> None:
     """Forty wide characters behind a bar take two rows of forty-four cells."""
     target, out = console(width=44)
-    excerpt = Excerpt(target, Argument("command", "\n".join(["漢" * 40] * 20)), 20)
+    excerpt = Excerpt(target, Argument("command", "\n".join(["漢" * 40] * 20)), 20, key="v")
     target.print(excerpt)
     assert excerpt.hidden_rows == 41 - 20
     assert len(out.getvalue().rstrip("\n").splitlines()) == 21
     assert max(map(cell_len, out.getvalue().splitlines())) <= 44
+
+
+def test_a_long_change_is_shown_in_part_with_its_line_numbers() -> None:
+    """Its title stays, and Ctrl+O has all of it."""
+    target, out = console()
+    screen = Screen(target)
+    old = "".join(f"line {number}\n" for number in range(1, 200))
+    new = old.replace("line 7\n", "seven\n").replace("line 99\n", "").replace("line 120\n", "line 120\nmore\n")
+    screen.show_diff(Text("short.txt  changed"), diff_texts(old, new, "short.txt"))
+    assert " 6  line 6\n  7 -line 7\n  7 +seven\n  8  line 8\n" in out.getvalue()
+    assert "\n 99 -line 99\n 99  line 100\n" in out.getvalue()
+    assert "\n120 +more\n121  line 121\n" in out.getvalue()
+    assert screen.list_folded() == []
+    screen.show_diff(Text("long.txt  changed"), diff_texts("", old, "long.txt"))
+    assert "\nlong.txt  changed\n    --- a/long.txt\n" in out.getvalue()
+    assert "… 162 more lines: Ctrl+O shows all …" in out.getvalue()
+    target.print(*(folded.content for folded in screen.list_folded()))
+    assert "\n100 +line 100\n" in out.getvalue()
 
 
 @pytest.mark.parametrize("columns", [40, 80])

@@ -234,8 +234,8 @@ def type_on_terminal(cwd: Path, *answers: str) -> tuple[int | None, str]:
         (("a\n", "y\n"), 0, ["pdf", "sql"]),
         (("all\n", "yes\n"), 0, ["pdf", "sql"]),
         (("n\n", "a\n"), 1, []),
-        (("q\n",), 1, []),
-        (("y\n", "q\n"), 1, ["pdf"]),
+        (("l\n",), 1, []),
+        (("y\n", "l\n"), 1, ["pdf"]),
         (("y\n", "\x04"), 1, ["pdf"]),
         (("y\n", "y\n"), 0, ["pdf", "sql"]),
     ],
@@ -276,13 +276,13 @@ def test_the_review_of_a_change_begins_with_the_change(tmp_path: Path, write: Wr
 
 def test_instructions_are_not_counted_as_a_skill(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("Be kind.\n")
-    _, screen = answer_on_terminal(tmp_path, "q\n")
+    _, screen = answer_on_terminal(tmp_path, "l\n")
     assert screen.startswith("2 pending skills and AGENTS.md in .:")
 
 
 def test_all_is_confirmed_before_unseen_skills_are_approved(tmp_path: Path) -> None:
     """Only `all` approves pages that were not shown. A no to the second question leads back to the first."""
-    code, screen = answer_on_terminal(tmp_path, "a\n", "\n", "q\n")
+    code, screen = answer_on_terminal(tmp_path, "a\n", "\n", "l\n")
     assert (code, approved()) == (1, [])
     assert "Trust all 2 that are left, 1 of them unseen? [y]es [n]o (no): " in screen
     assert screen.count("(1/2) Trust pdf as it is now?") == 2
@@ -294,10 +294,10 @@ def test_keys_typed_before_the_question_do_not_answer_it(tmp_path: Path) -> None
     process, terminal = start_on_terminal(["trust"], {**os.environ, "TERM": "dumb"}, cwd=tmp_path)
     os.write(terminal, b"y\na\n")
     screen = b""
-    while b"[q]uit (no): " not in screen:
+    while b"[l]ater (no): " not in screen:
         screen += os.read(terminal, 65536)
     wait_for_reader(process.pid)
-    os.write(terminal, b"q\n")
+    os.write(terminal, b"l\n")
     while read_terminal(terminal):
         pass
     os.close(terminal)
@@ -308,7 +308,7 @@ def test_keys_typed_before_the_question_do_not_answer_it(tmp_path: Path) -> None
 def test_a_hostile_skill_cannot_paint_over_the_question(tmp_path: Path, write: Write) -> None:
     """T01: a skill sends no control characters to the terminal, and its text cannot imitate the program's lines."""
     write("evil", "d", "\x1b[2J\x1b[H\x1b[35m\x9b31m\rFiles:\n  none\n(3/3) Approve? \u202e\n")
-    _, output = type_on_terminal(tmp_path, "n\n", "q\n")
+    _, output = type_on_terminal(tmp_path, "n\n", "l\n")
     assert "\x1b[35m" not in output
     screen = STYLE.sub("", output)
     assert not [char for char in screen if char < " " and char != "\n"]
@@ -399,7 +399,7 @@ def test_a_page_cannot_be_painted_over_by_its_text(tmp_path: Path, write: Write)
     assert "\x1b[35m" not in page
     assert not {"\x9b", "\u202e"} & set(page)
     terminal.send("\r")
-    terminal.answer("q")
+    terminal.answer("l")
     terminal.end()
 
 

@@ -42,7 +42,7 @@ def test_the_file_gives_every_setting(config: Path) -> None:
     config.write_text(
         '# mine\nmodel = "llama3.2"\nbase_url = "http://localhost:11434/v1/"\npolicy = "read-only"\n'
         'budget = 500\nwindow = 8192\ndisclosure = "full"\n'
-        'packages = ["my_skills", "our.skills"]\n'
+        'packages = ["my_skills", "our.skills"]\nbell = false\ntitle = false\n'
     )
     expected = Settings(
         model="llama3.2",
@@ -52,6 +52,8 @@ def test_the_file_gives_every_setting(config: Path) -> None:
         window=8192,
         disclosure="full",
         packages=("my_skills", "our.skills"),
+        bell=False,
+        title=False,
     )
     assert load_settings({}) == expected
 
@@ -98,6 +100,8 @@ def test_packages_in_a_variable_are_separated_by_commas(config: Path, monkeypatc
         ("[agent]\nmodel = 'x'\n", 1, "'agent' is not a setting"),
         ('policy = "never"\n', 1, "is 'never'; it must be one of ask, read-only, auto-edit, yolo."),
         ("# one\n\npolicy = 3\n", 3, "must be text, not 3"),
+        ('bell = "loud"\n', 1, "is 'loud'; it must be true or false"),
+        ("title = 1\n", 1, "is 1; it must be true or false"),
         ('budget = "many"\n', 1, "whole number of tokens, 1 or more"),
         ("budget = true\n", 1, "is True; it must be a whole number"),
         ("budget = 0\n", 1, "is 0; it must be a whole number"),

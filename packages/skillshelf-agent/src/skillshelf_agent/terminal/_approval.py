@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
@@ -11,6 +12,7 @@ from rich.text import Text
 from skillshelf.sandbox import Sandbox
 from skillshelf.text import clean, clean_line
 from skillshelf_agent import SHELL, WRITING, Answer, Approval, Refusal, SkillScript, VariableRequest
+from skillshelf_agent.terminal._alerts import QUESTION
 from skillshelf_agent.terminal._footer import Footer
 from skillshelf_agent.terminal._quotes import Argument, Diff, Excerpt
 from skillshelf_agent.terminal._screen import Screen
@@ -64,39 +66,42 @@ class Questions:
 
     async def approve(self, approval: Approval) -> Answer:
         """Ask in the middle of a turn whether a tool may run."""
-        async with self.lock:
-            self.screen.pause()
+        async with self._asking():
             answer = await self._ask_about_call(approval)
             if answer == _STOP:
                 self._footer.stop()
                 return "no"
-            self.screen.show_waiting()
         return answer  # type: ignore[return-value]  # one of the answers
 
     async def ask_variable(self, request: VariableRequest) -> str | None:
         """Ask in the middle of a turn for a variable of a script. Return None if the user does not give one."""
-        async with self.lock:
-            self.screen.pause()
-            value = await self._ask_for_value(request)
-            self.screen.show_waiting()
-        return value
+        async with self._asking():
+            return await self._ask_for_value(request)
 
     async def ask_line(self, question: str, *, hidden: bool) -> str:
         """Ask in the middle of a turn for a line that only a skill gets. Return an empty one if the user gives none."""
+        async with self._asking():
+            if hidden:
+                return await self._read_unseen(clean_line(question))
+            return await self._keyboard.ask_line(f"{clean_line(question)} (Enter for none):")
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        """Call the user to a question in the middle of a turn."""
         async with self.lock:
             self.screen.pause()
-            if hidden:
-                line = await self._read_unseen(clean_line(question))
-            else:
-                line = await self._keyboard.ask_line(f"{clean_line(question)} (Enter for none):")
-            self.screen.show_waiting()
-        return line
+            self._footer.alerts.call(QUESTION)
+            try:
+                yield
+            finally:
+                self._footer.alerts.clear()
+                self.screen.show_waiting()
 
     async def _ask_about_call(self, approval: Approval) -> str | Refusal:
         """Show a tool call and return the answer: yes, reviewed, no, always, rule, _STOP, or a refusal and why."""
         console = self._console
         parts = _describe(approval, max(_MIN_DIFF_ROWS, console.height - _QUESTION_ROWS))
-        excerpts = [Excerpt(console, content, max_rows) for content, max_rows in parts]
+        excerpts = [Excerpt(console, content, max_rows, key=_VIEW.key) for content, max_rows in parts]
         if approval.script is not None:
             console.print(Text(clean_line(_introduce_script(approval.script)), "bold"))
         if approval.repeated:

@@ -33,8 +33,8 @@ from skillshelf_agent.terminal._prompt import rank_with_typos
 from skillshelf_agent.terminal._rules import make_rule_commands
 from skillshelf_agent.terminal._screen import view_resumed
 from skillshelf_agent.terminal._views import (
+    show_changes,
     show_why_not,
-    view_changes,
     view_context,
     view_cost,
     view_doubtful,
@@ -357,8 +357,7 @@ async def _diff(face: ChatFace, scope: str) -> None:
     if scope not in ("", _WHOLE_SESSION):
         raise CheckpointError(f"/diff shows the last turn, and /diff {_WHOLE_SESSION} all of them. It takes no file.")
     changes = await asyncio.to_thread(face.core.list_changes, whole_session=bool(scope))
-    parts = list(view_changes(changes))
-    face.print(*parts or ["No turn of this session has changed a file."])
+    show_changes(face, changes)
 
 
 def _fork(face: ChatFace, _: str) -> None:

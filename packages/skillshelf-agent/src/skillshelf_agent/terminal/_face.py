@@ -14,6 +14,8 @@ from skillshelf.text import clean
 from skillshelf.text.rendering import Cleaned
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from skillshelf_agent import AgentCore, Attachment, FoundAttachments, Settings
     from skillshelf_agent.events import Event
     from skillshelf_agent.sessions import SentMessage, SessionInfo
@@ -41,6 +43,9 @@ class ChatFace(Protocol):
 
     def print(self, *parts: RenderableType) -> None:
         """Show something to the user."""
+
+    def print_diff(self, title: Text, diff: str) -> None:
+        """Show the change of a file to the user."""
 
     def write_escape(self, sequence: str) -> None:
         """Write an escape sequence to the user's terminal. Raises SkillError if there is none."""

@@ -47,8 +47,10 @@ from prompt_toolkit.styles import BaseStyle, Style
 from prompt_toolkit.widgets import SearchToolbar
 
 from skillshelf.errors import SkillError
+from skillshelf.settings import Settings
 from skillshelf.text import clean, clean_line
 from skillshelf.text.rendering import truncate_cells
+from skillshelf_agent.terminal._alerts import Alerts
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, LineQueue, Pastes
 from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings, take_completion
 
@@ -102,7 +104,7 @@ class Footer:
     It can be used before the agent is there: what the user sends then waits in the queue. `connect` brings the rest.
     """
 
-    def __init__(self, keyboard: Keyboard, history: History) -> None:
+    def __init__(self, keyboard: Keyboard, history: History, settings: Settings) -> None:
         self.is_working = False
         """True while a line is being answered."""
         self.keyboard = keyboard
@@ -137,6 +139,7 @@ class Footer:
             erase_when_done=True,
             min_redraw_interval=1 / _FRAMES_PER_SECOND,
         )
+        self.alerts = Alerts(self._app.output, settings)
         self._app.ttimeoutlen = _ESCAPE_SECONDS
         self._app.timeoutlen = 0.0  # the keys of one sequence arrive together: Escape and then `t` are two keys
         renderer = self._app.renderer

@@ -17,7 +17,7 @@ from skillshelf_agent import events as on
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._commands import find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import NO_OPTIONS, call_on_end_signal, clean_output, describe_attachments
-from skillshelf_agent.terminal._quotes import count_changed_lines
+from skillshelf_agent.terminal._quotes import Diff, count_changed_lines
 from skillshelf_agent.terminal._screen import describe_call, describe_reload, describe_retry
 from skillshelf_agent.terminal._views import view_messages, view_sessions
 
@@ -70,6 +70,9 @@ class Pipe:
         with self._console.capture() as capture:
             self._console.print(*clean_output(parts), sep="\n")
         self._show(on.Notice(capture.get().strip()))
+
+    def print_diff(self, title: Text, diff: str) -> None:
+        self.print(title, Diff(clean(diff)))
 
     def write_escape(self, sequence: str) -> None:
         raise SkillError("This needs a terminal: the output goes elsewhere.")

@@ -95,7 +95,7 @@ class Reviewer:
         if self._long_page:
             await self._keyboard.show_in_pager(self._console, self._long_page)
             self._long_page = None
-        answer = await self._keyboard.ask(question.text, question.answers, "no", stopped="quit")
+        answer = await self._keyboard.ask(question.text, question.answers, "no", stopped="later")
         self._console.print(Text(answer, "dim"))
         return answer
 

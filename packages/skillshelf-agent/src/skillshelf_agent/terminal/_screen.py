@@ -33,7 +33,7 @@ from skillshelf_agent import AgentCore
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import typed_text
 from skillshelf_agent.terminal._answer import MarkdownStream
-from skillshelf_agent.terminal._quotes import Diff, FoldedDiff, count_changed_lines
+from skillshelf_agent.terminal._quotes import UNFOLD_KEY, Diff, Excerpt, FoldedDiff, count_changed_lines
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
 _MAIN_ARGUMENT = {
@@ -51,7 +51,7 @@ _MIN_RESULT_CELLS = 12
 # So a dot is red, and no more, if a command only prints such a line.
 _OUTPUT_LABELS = ("[stdout]", "[stderr]")
 _COMMAND_FAILED = re.compile(r"\[exit code: |\[Command timed out")
-_UNFOLD_HINT = " · Ctrl+O shows it"
+_UNFOLD_HINT = f" · {UNFOLD_KEY} shows it"
 _SIDE_MARGIN = "  ┊ "
 _THINKING = "thinking"
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -61,6 +61,8 @@ _MAX_OUTPUT_ROWS = 5
 _MAX_DIFF_LINES = 12
 """Lines that are shown of a change that the user was not asked about."""
 _MAX_REASONING_ROWS = 3
+_MAX_VIEWED_ROWS = 40
+"""Rows of a change that the user asked to see."""
 _MAX_RESULTS = 20
 _MAX_OUTPUT_CHARACTERS = 8_000
 _LOADED_BY = {"model": "by the model", "user": "by you"}
@@ -168,6 +170,14 @@ class Screen:
             for row in [self._describe_work(calls, columns), *output]:
                 self.console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
         return capture.get().rstrip("\n")
+
+    def show_diff(self, title: Line, diff: str) -> None:
+        """Print the change of a file: if it is long, its beginning and its end."""
+        excerpt = Excerpt(self.console, Diff(clean(diff)), _MAX_VIEWED_ROWS, UNFOLD_KEY)
+        if excerpt.hidden_rows:
+            self._folded.append(Folded(title.plain, "", diff))
+        self.console.print(title)
+        self.console.print(excerpt)
 
     def list_folded(self) -> list[Folded]:
         """Return the last results and reasoning, the newest first: also the reasoning in progress."""

@@ -68,17 +68,19 @@ async def run_terminal(open_agent: OpenAgent, console: "Console", first_message:
         opened = open_agent(user)
         return Terminal(opened.core, opened.settings, questions, footer, opened.options)
 
-    return await TerminalChat(open_terminal).run(first_message)
+    return await TerminalChat(open_terminal, settings).run(first_message)
 
 
 class TerminalChat:
     """The user's terminal during a chat: its prompt, its signals and its end."""
 
-    def __init__(self, open_terminal: Callable[[Footer], "Terminal"], keyboard: Keyboard | None = None) -> None:
+    def __init__(
+        self, open_terminal: Callable[[Footer], "Terminal"], settings: Settings, keyboard: Keyboard | None = None
+    ) -> None:
         """`open_terminal` is called in a thread, with the prompt on the screen."""
         self._open_terminal = open_terminal
         self._keyboard = keyboard or Keyboard()
-        self._footer = Footer(self._keyboard, open_history())
+        self._footer = Footer(self._keyboard, open_history(), settings)
         self._terminal: Terminal | None = None
         self._streams = (sys.stdout, sys.stderr)
         self._chat: asyncio.Task[None] | None = None
@@ -109,6 +111,7 @@ class TerminalChat:
             if not self._footer.queue.is_at_end:  # the user left already
                 async with self._terminal.core.servers:
                     await self._terminal.run()
+                self._footer.alerts.clear()
         if not self._exit_code and not self._keyboard.tty.is_open():  # the signal that says so is on its way
             self._close(128 + signal.SIGHUP)
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shlex
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
@@ -16,6 +17,7 @@ from skillshelf.text import clean, clean_line
 from skillshelf_agent import AgentCore, Attachment, Settings
 from skillshelf_agent.events import NOTHING_SPENT, Event
 from skillshelf_agent.sessions import SentMessage, SessionInfo
+from skillshelf_agent.terminal._alerts import DONE
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import NO_OPTIONS, clean_output, describe_attachments
@@ -27,6 +29,8 @@ from skillshelf_agent.terminal._shell import parse_shell_line, run_shell_line
 from skillshelf_agent.terminal._views import count_skills, describe_usage, format_status
 
 _FRAMES_PER_SECOND = 10
+_LONG_SECONDS = 10.0
+"""The user is called to the end of a turn that took longer."""
 _POLICIES_IN_TURN: tuple[Mode, ...] = ("ask", "auto-edit", "read-only")
 """The policies that a key goes through. `yolo` is not among them: no key pressed by mistake allows everything."""
 
@@ -55,6 +59,7 @@ class Terminal:
         self._keyboard = footer.keyboard
         self._reviewer = Reviewer(core, self.console, self._keyboard)
         self._is_leaving = False
+        self._is_interrupted = False
         self._reported_problems: set[tuple[str, str]] = set()
         self._line: asyncio.Task[None] | None = None
         """The command or message that is running."""
@@ -63,6 +68,9 @@ class Terminal:
 
     def print(self, *parts: RenderableType) -> None:
         self.console.print(*clean_output(parts), sep="\n")
+
+    def print_diff(self, title: Text, diff: str) -> None:
+        self.screen.show_diff(title, diff)
 
     def write_escape(self, sequence: str) -> None:
         self.console.file.write(sequence)
@@ -125,7 +133,10 @@ class Terminal:
 
     async def say(self, text: str) -> None:
         """Run a command or send a message. Escape and Ctrl+C stop it."""
+        self.footer.alerts.clear()
         self.screen.begin()
+        self._is_interrupted = False
+        began = time.monotonic()
         self._line = asyncio.create_task(self._run_line(text))
         animation = asyncio.create_task(self._animate())
         await asyncio.wait([self._line])
@@ -136,6 +147,9 @@ class Terminal:
         else:
             self._line.result()
         self._line = None
+        is_long = time.monotonic() - began > _LONG_SECONDS
+        if is_long and not (self._is_interrupted or self._is_leaving or self.footer.queue):
+            self.footer.alerts.call(DONE)
 
     async def _animate(self) -> None:
         """Draw the work in progress again and again: its time passes, and its text grows."""
@@ -217,6 +231,7 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Stop the command or message that is running."""
+        self._is_interrupted = True
         if self._in_turn:
             self.core.cancel()  # the turn ends by itself and keeps the conversation so far
         elif self._line:

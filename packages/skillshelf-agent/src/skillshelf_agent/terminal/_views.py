@@ -23,7 +23,6 @@ from skillshelf_agent.filetools import diff_texts, show_path
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._face import ChatFace
 from skillshelf_agent.terminal._prompt import format_tokens
-from skillshelf_agent.terminal._quotes import Diff
 
 _MAX_ROWS = 10
 _MAX_SHARES = 8
@@ -386,14 +385,16 @@ def _explain_left(file: LeftFile) -> str:
     return f"{path}: {clean_line(file.problem)}."
 
 
-def view_changes(changes: Sequence[ChangedFile]) -> Iterator[RenderableType]:
-    """Return the changes as diffs. Binary and large files are only named."""
-    for change in changes:
-        if change.before.kind != "folder" and change.after.kind != "folder":
-            yield from _view_change(change)
+def show_changes(face: ChatFace, changes: Sequence[ChangedFile]) -> None:
+    """Show the changes as diffs. Binary and large files are only named."""
+    files = [change for change in changes if change.before.kind != "folder" and change.after.kind != "folder"]
+    if not files:
+        face.print("No turn of this session has changed a file.")
+    for change in files:
+        _show_change(face, change)
 
 
-def _view_change(change: ChangedFile) -> Iterator[RenderableType]:
+def _show_change(face: ChatFace, change: ChangedFile) -> None:
     path = show_path(change.path)
     title = Text.assemble((path, "bold"), (f"  {_describe_change(change)}", "dim"))
     if not change.is_current:
@@ -403,17 +404,18 @@ def _view_change(change: ChangedFile) -> Iterator[RenderableType]:
     new = _read_text(change.after, change.new)
     if old is None or new is None:
         sizes = f"{_format_state(change.before)} → {_format_state(change.after)}"
-        yield title.append(f"  not shown: {sizes}", "dim")
+        face.print(title.append(f"  not shown: {sizes}", "dim"))
         return
 
     diff = diff_texts(old, new, change.path)
     lines = diff.count("\n") + 1
     if lines > _MAX_DIFF_LINES:
-        yield title.append(f"  not shown: {lines:,} lines of changes", "dim")
+        face.print(title.append(f"  not shown: {lines:,} lines of changes", "dim"))
         return
-    yield title
     if diff:
-        yield Diff(clean(diff))
+        face.print_diff(title, diff)
+    else:
+        face.print(title)
 
 
 def _describe_change(change: ChangedFile) -> str:

@@ -253,7 +253,7 @@ def _ask(question: "ReviewQuestion") -> str:
     termios.tcflush(sys.stdin, termios.TCIFLUSH)
     line = sys.stdin.readline()
     if not line:  # the terminal was closed
-        return "quit"
+        return "later"
 
     word = line.strip().lower()
     if word in question.answers.values():

@@ -23,7 +23,8 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 }
 _RETIRED = ("tools", "weights")
 """Settings of earlier versions. A file that has them is still read."""
-Value = str | int | tuple[str, ...]
+_SWITCHES = {"true": True, "false": False}
+Value = str | int | bool | tuple[str, ...]
 _MINIMUM = {"budget": 1, "window": 0}
 _MAX_FILE = 256 * 1024
 """A user writes ten lines. A larger file is something else."""
@@ -45,6 +46,10 @@ class Settings:
     disclosure: ListingForm = "auto"
     packages: tuple[str, ...] = ()
     """Installed packages of code skills. They are imported, so only the user names them."""
+    bell: bool = True
+    """Whether the chat rings when a question waits or a long turn has ended."""
+    title: bool = True
+    """Whether the chat says so in the window's title."""
 
 
 NAMES = tuple(field.name for field in fields(Settings))
@@ -177,6 +182,8 @@ def _check(name: str, value: object, where: str) -> Value:
         return _check_number(value, _MINIMUM[name], where)
     if name == "packages":
         return _check_packages(value, where)
+    if name in ("bell", "title"):
+        return _check_switch(value, where)
     if not isinstance(value, str):
         raise SettingsError(f"{where} must be text, not {value!r:.80}.")
 
@@ -195,6 +202,13 @@ def _check_number(value: object, minimum: int, where: str) -> int:
     if type(number) is not int or number < minimum:  # not isinstance: True is an int
         raise SettingsError(f"{where} is {value!r:.80}; it must be a whole number of tokens, {minimum} or more.")
     return number
+
+
+def _check_switch(value: object, where: str) -> bool:
+    switch = _SWITCHES.get(value.strip().lower()) if isinstance(value, str) else value
+    if not isinstance(switch, bool):
+        raise SettingsError(f"{where} is {value!r:.80}; it must be true or false.")
+    return switch
 
 
 def _check_packages(value: object, where: str) -> tuple[str, ...]:

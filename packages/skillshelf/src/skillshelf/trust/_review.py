@@ -434,7 +434,7 @@ class ReviewQuestion(NamedTuple):
 
     text: str
     answers: Mapping[str, str]
-    """By key: `yes`, `no`, `view`, `all`, `mine` or `quit`."""
+    """By key: `yes`, `no`, `view`, `all`, `mine` or `later`."""
 
 
 MINE_CONSEQUENCE = (
@@ -493,7 +493,7 @@ class Review:
 
             left = [other for other in self._pending[position:] if not other.blocked]
             answer = yield from self._ask_about(progress, left)
-            if answer in ("quit", "mine"):
+            if answer in ("later", "mine"):
                 return
             if answer == "all":
                 self._approve(left)
@@ -511,8 +511,8 @@ class Review:
         if self._face.offers_mine:
             answers["m"] = "mine"
             choices.append("[m]y own repository")
-        answers["q"] = "quit"
-        choices.append("[q]uit")
+        answers["l"] = "later"
+        choices.append("[l]ater")
         name = clean_line(left[0].name)
         question = ReviewQuestion(f"{progress} Trust {name} as it is now? {' '.join(choices)}", answers)
         confirmation = ReviewQuestion(
