@@ -7,7 +7,8 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -318,6 +319,79 @@ def test_programs_in_one_workspace_run_one_after_the_other(program: Program) -> 
 
     asyncio.run(run_both())
     assert (Path(program.folder) / "order").read_text() == "1\n2\n"
+
+
+# -- in the background ------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def in_background(program: Program, command: str) -> AsyncIterator[list[str]]:
+    """Run a program until the block ends. Yield its output, which has begun."""
+    output: list[str] = []
+    begun = asyncio.Event()
+
+    def take(text: str) -> None:
+        output.append(text)
+        begun.set()
+
+    words = ["/bin/sh", "-c", command]
+    job = replace(program, words=words, background=True, scratch=f"{program.scratch}-of-job")
+    running = asyncio.create_task(
+        run_program(job, find_sandbox(), ProgramLimits(seconds=0), take_output=take, merge=True)
+    )
+    await asyncio.wait([running, asyncio.create_task(begun.wait())], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        yield output
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def run_beside(program: Program, command: str) -> ProgramResult:
+    return await run_program(replace(program, words=["/bin/sh", "-c", command]), find_sandbox(), ProgramLimits())
+
+
+def test_commands_run_beside_a_background_program(program: Program) -> None:
+    """Two of it, and Git directories stay writable to the commands alone."""
+    (Path(program.folder) / ".git").mkdir()
+    program = replace(program, git=GitGuard(program.folder))
+
+    writer = "echo > .git/commondir; while :; do date > tick; sleep 0.01; done"
+    reader = "echo up; until [ -e tick ]; do sleep 0.01; done; cat tick; sleep 600"
+    command = "until [ -e tick ]; do sleep 0.01; done; echo x > .git/index; echo ran"
+
+    async def run_all() -> ProgramResult:
+        async with in_background(program, writer) as refused, in_background(program, reader):
+            ended = await run_beside(program, command)
+            assert "Read-only file system" in "".join(refused)
+        return ended
+
+    assert asyncio.run(run_all()).stdout == "ran\n"
+    assert sorted(os.listdir(f"{program.folder}/.git")) == ["config", "hooks", "index"]
+
+
+def test_programs_of_another_guard_wait_for_the_end_of_a_background_program(program: Program) -> None:
+    """It does not know what that program could swap."""
+    other = replace(program, git=GitGuard(program.folder), words=["/bin/sh", "-c", "test -e ended && echo after"])
+    program = replace(program, git=GitGuard(program.folder))
+
+    async def run_all() -> ProgramResult:
+        waits = asyncio.Event()
+        async with in_background(program, "echo up; sleep 600"):
+            running = run_program(other, find_sandbox(), ProgramLimits(), take_output=lambda _: waits.set())
+            waiting = asyncio.create_task(running)
+            await waits.wait()
+            assert (await run_beside(program, "touch ended")).exit_code == 0
+        return await waiting
+
+    assert asyncio.run(run_all()).stdout == "after\n"
+
+
+def test_of_an_endless_output_the_end_is_kept(program: Program) -> None:
+    limits = ProgramLimits(output_bytes=100)
+    program = replace(program, words=["/bin/sh", "-c", "yes 1234 | head -c 1000000; echo end"], background=True)
+    ended = asyncio.run(run_program(program, find_sandbox(), limits, merge=True))
+    assert (len(ended.stdout), ended.stdout[-4:], ended.limit) == (100, "end\n", None)
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------

@@ -18,14 +18,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from repository import REPO
-from skillshelf.sandbox import Sandbox, find_sandbox
+from skillshelf.sandbox import GitGuard, Program, ProgramLimits, Sandbox, find_sandbox, run_program
 from skillshelf_agent import AgentCore, Policy
 from skillshelf_agent.events import Event, Notice, ToolOutput
 from skillshelf_agent.testing import ScriptedModel, call
@@ -294,6 +294,61 @@ def test_the_guard_removes_nothing_outside(place: Place) -> None:
         os.chown(path, place.user, place.user)
     place.run(f"mv above moved; ln -s {place.outside} above")
     assert (place.outside / "tree/commondir").read_text() == "../.."
+
+
+SWAP = """
+import os, sys, time
+def swap(old, new):
+    try:
+        os.rename(old, new)
+    except OSError as error:
+        print(error.strerror, flush=True)
+os.makedirs("new/.git/hooks")
+open("new/.git/config", "w").close()
+os.symlink("../outside", "link")
+print("begun", flush=True)
+while True:
+    for folder in sys.argv[1:]:
+        swap(folder, "kept")
+        swap("link", folder)
+        time.sleep(0.01)
+        swap(folder, "link")
+        swap("kept", folder)
+        time.sleep(0.003)
+"""
+
+
+@pytest.mark.parametrize("folder", ["new", "old", "old/.git"])
+def test_a_background_program_leads_no_mount_of_a_command_outside(folder: str) -> None:
+    """It swaps folders for a link while commands start. Without the guard, every third could write outside."""
+    place = make_place(os.geteuid())
+    guard = GitGuard(str(place.root))
+    for path in (place.root / "old", place.outside):
+        (path / ".git/hooks").mkdir(parents=True)
+        (path / ".git/config").touch()
+    words = ["/bin/sh", "-c", f"echo x > {place.outside}/.git/made; echo x > {place.outside}/made"]
+    program = Program(words, str(place.root), dict(os.environ), writable=[str(place.root)], git=guard)
+
+    async def run_all() -> None:
+        begun = asyncio.Event()
+        job = replace(program, words=[find_python(os.geteuid()), "-c", SWAP, folder], background=True)
+        limits = ProgramLimits(seconds=0)
+        swapping = asyncio.create_task(
+            run_program(job, find_sandbox(), limits, take_output=lambda _: begun.set(), merge=True)
+        )
+        await begun.wait()
+        for _ in range(30):
+            ended = await run_program(program, find_sandbox(), ProgramLimits())
+            assert ended.stderr.count("Read-only file system") == 2
+        swapping.cancel()
+        await asyncio.gather(swapping, return_exceptions=True)
+
+    try:
+        asyncio.run(run_all())
+        assert sorted(os.listdir(place.outside / ".git")) == ["config", "hooks"]
+        assert sorted(os.listdir(place.outside)) == [".bashrc", ".git", "file"]
+    finally:
+        shutil.rmtree(place.root.parent, ignore_errors=True)
 
 
 def test_no_configuration_that_a_clone_brings_keeps_a_command_waiting(place: Place) -> None:

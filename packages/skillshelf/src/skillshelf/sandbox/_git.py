@@ -6,13 +6,17 @@ open.
 """
 
 import os
+import re
+import socket
 import stat
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from skillshelf.files import is_inside, open_folder_below, split_below, system
+from skillshelf.sandbox._processes import find_descendants
 from skillshelf.sources import SKIPPED_FOLDERS
 
 _MAX_FOLDERS = 5_000
@@ -29,6 +33,9 @@ _PROTECTED_IN_WORKTREE = ("commondir", "gitdir", "config.worktree")
 _REMOVED = ("commondir", "config.worktree")
 """A command that makes one of these in a repository's own directory sends Git elsewhere for its configuration."""
 _REBASES = ("rebase-merge", "rebase-apply")
+_FOLDER_ITSELF = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How the kernel writes blanks and backslashes in the list of mounts."""
 
 
 class GitMount(NamedTuple):
@@ -53,28 +60,70 @@ class GitGuard:
         self._rebases: set[str] = set()
         self._notices: list[str] = []
         self._is_prepared = False
+        self._lock = threading.Lock()
+        """A background program can end while another one starts."""
+        self.jobs_lock: socket.socket | None = None
+        """What keeps programs of other guards waiting while one of this guard runs, in the background or not."""
+        self._holders = 0
+        self._jobs: set[int] = set()
+        """The processes of bubblewrap whose background programs run."""
 
-    def prepare(self) -> list[GitMount]:
-        """Find the Git directories, and return what to mount before a command, a folder before what it contains."""
-        self._known.update(_find_inodes(self.root))
-        self._rebases.update(self._find_rebases())
-        self._is_prepared = True
+    def prepare(self, *, background: bool = False) -> list[GitMount]:
+        """Find the Git directories, and return what to mount before a command, a folder before what it contains.
 
-        mounts: dict[str, bool] = {}
-        for path in self._known:
-            for mount in self._protect(path):
-                # A Git directory can be inside another one, and what is read-only stays so.
-                mounts[mount.path] = mounts.get(mount.path, False) or mount.read_only
-        return [GitMount(path, read_only) for path, read_only in sorted(mounts.items())]
+        Bubblewrap mounts by path, and follows links. A program that runs meanwhile must not be able to swap a folder on
+        the way for a link: what the link leads to would become writable. A mount point can't be renamed or removed by
+        a program that sees the mount. So a background program gets each Git directory, and each folder above it in the
+        workspace, as mounts; and while it runs, others get only mounts whose path is held in place in this way. What is
+        in a Git directory stays in place, too, because it is read-only to a background program.
+        """
+        with self._lock:
+            self._known.update(_find_inodes(self.root))
+            self._rebases.update(self._find_rebases())
+            self._is_prepared = True
+
+            held = [points for points in map(_find_mount_points, self._jobs) if points is not None]
+            mounts: dict[str, bool] = {}
+            for path in self._known:
+                if not all(self._is_held(path, points) for points in held):
+                    continue
+                for mount in self._hold_for_job(path) if background else self._protect(path):
+                    # A Git directory can be inside another one, and what is read-only stays so.
+                    mounts[mount.path] = mounts.get(mount.path, False) or mount.read_only
+            return [GitMount(path, read_only) for path, read_only in sorted(mounts.items())]
 
     def clean_up(self) -> list[str]:
         """Remove what a command must not leave in a Git directory. Return a sentence about each thing found."""
-        if not self._is_prepared:
-            return []
-        found = [_remove(path) for path in sorted(self._absent) if os.path.lexists(path)]
-        found += self._report_new()
-        self._notices += found
-        return found
+        with self._lock:
+            if not self._is_prepared:
+                return []
+            found = [self._remove(path) for path in sorted(self._absent) if os.path.lexists(path)]
+            found += self._report_new()
+            self._notices += found
+            return found
+
+    def hold(self, jobs_lock: socket.socket) -> None:
+        """Keep programs of other guards waiting until `release` was called as often."""
+        self.jobs_lock = jobs_lock
+        self._holders += 1
+
+    def release(self) -> None:
+        self._holders -= 1
+        if self.jobs_lock and not self._holders:
+            self.jobs_lock.close()
+            self.jobs_lock = None
+
+    @contextmanager
+    def beside_job(self, bubblewrap: int) -> Iterator[None]:
+        """Mount nothing that a background program could swap, while the block lasts."""
+        assert self.jobs_lock is not None  # the program has just held it while it was mounted
+        self.hold(self.jobs_lock)
+        self._jobs.add(bubblewrap)
+        try:
+            yield
+        finally:
+            self._jobs.discard(bubblewrap)
+            self.release()
 
     def take_notices(self) -> list[str]:
         """Return what `clean_up` has found since the last call, for the user. A cancelled command has no result."""
@@ -120,9 +169,64 @@ class GitGuard:
             for name in os.listdir(worktrees):
                 yield from _protect_names(os.path.join(worktrees, name), _PROTECTED_IN_WORKTREE)
 
+    def _hold_for_job(self, path: str) -> Iterator[GitMount]:
+        """Yield the mounts of a Git directory or `.git` file for a background program."""
+        if os.path.realpath(path) != path or not os.path.lexists(path) or self._find_outermost(path) != path:
+            return
+        yield GitMount(path, read_only=True)
+        while path != self.root:
+            path = os.path.dirname(path)
+            yield GitMount(path, read_only=False)
+
+    def _is_held(self, path: str, points: dict[str, bool]) -> bool:
+        """Return True if a background program that sees these mounts can't swap anything on the way to a path."""
+        place = self.root
+        for name in os.path.relpath(path, self.root).split("/"):
+            place = os.path.normpath(os.path.join(place, name))
+            if place not in points:
+                return False
+            is_read_only = points[place]
+            if is_read_only:  # and so is everything in it
+                return True
+        return True
+
     def _find_outermost(self, path: str) -> str:
         """Return the Git directory that a Git directory is in, or the path itself."""
         return min((known for known in self._known if is_inside(path, known)), key=len, default=path)
+
+    def _remove(self, path: str) -> str:
+        """Remove a file that redirects Git, and return a sentence about it."""
+        folder, name = os.path.split(path)
+        try:
+            with self._open_in_place(folder) as descriptor:
+                mode = stat.S_IMODE(system.fstat(descriptor).st_mode)
+                if mode & stat.S_IRWXU != stat.S_IRWXU:
+                    system.chmod(f"/dev/fd/{descriptor}", mode | stat.S_IRWXU)
+                system.unlink(name, dir_fd=descriptor)
+        except NotADirectoryError:  # the folder was replaced by a link, so this is another file
+            return f"{path} redirects Git, and was made by the command. It was left, because its folder is a link now."
+        except OSError as error:
+            return (
+                f"{path} redirects Git, and could not be removed ({error.strerror}). Remove it before you use Git here."
+            )
+        return f"skillshelf removed {path}, which would have redirected Git."
+
+    @contextmanager
+    def _open_in_place(self, folder: str) -> Iterator[int]:
+        """Open a folder of the workspace, which needs no permission to read it.
+
+        Links are not followed, also if a background program is swapping folders for them.
+        """
+        descriptor = system.open(self.root, _FOLDER_ITSELF)
+        try:
+            parts = [] if folder == self.root else os.path.relpath(folder, self.root).split("/")
+            for part in parts:
+                inner = system.open(part, _FOLDER_ITSELF, dir_fd=descriptor)
+                system.close(descriptor)
+                descriptor = inner
+            yield descriptor
+        finally:
+            system.close(descriptor)
 
     def _make_missing(self, folder: str) -> bool:
         """Make the hooks folder and the configuration if they are missing, as `git init` does: a mount needs a place.
@@ -179,19 +283,25 @@ def _protect_names(folder: str, names: Sequence[str]) -> Iterator[GitMount]:
     yield GitMount(folder, read_only=False)
 
 
-def _remove(path: str) -> str:
-    """Remove a file that redirects Git, and return a sentence about it. No process of the command is left."""
-    folder = os.path.dirname(path)
-    with suppress(OSError):
-        if os.path.realpath(folder) == folder and not os.access(folder, os.W_OK | os.X_OK):
-            system.chmod(folder, stat.S_IMODE(os.stat(folder).st_mode) | stat.S_IRWXU)
+def _find_mount_points(bubblewrap: int) -> dict[str, bool] | None:
+    """Return the mount points that a running program sees, and whether each is read-only; None if it has ended.
+
+    The kernel knows best: a folder that was renamed since is listed by its new path, and a removed one not at all.
+    """
+    first = next(find_descendants(bubblewrap), None)
+    if first is None:
+        return None
     try:
-        if os.path.realpath(folder) != folder:  # the folder was replaced by a link, so this is another file
-            return f"{path} redirects Git, and was made by the command. It was left, because its folder is a link now."
-        system.unlink(path)
-    except OSError as error:
-        return f"{path} redirects Git, and could not be removed ({error.strerror}). Remove it before you use Git here."
-    return f"skillshelf removed {path}, which would have redirected Git."
+        with open(f"/proc/{first}/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    points = {}
+    for line in lines:  # id, parent, device, root, mount point, options …
+        fields = line.split(" ")
+        point = _OCTAL.sub(lambda match: chr(int(match[1], 8)), fields[4])
+        points[point] = "ro" in fields[5].split(",")
+    return points
 
 
 def _find_inodes(root: str) -> dict[str, int]:

@@ -15,6 +15,7 @@ class ProgramLimits:
 
     seconds: float = 120.0
     output_bytes: int = 1024 * 1024
+    """Of a background program, only so much of the last output is kept. Another one is stopped if it prints more."""
     memory_mb: int = 0
     """For each process, and for all of them together."""
     processes: int = 0
@@ -44,6 +45,11 @@ class Program:
     """Protects the Git directories in the writable folders, as far as the level can."""
     descriptors: Sequence[int] = ()
     """Open files that it inherits."""
+    background: bool = False
+    """Whether others in its workspace may start while it runs. Git directories are read-only to it.
+
+    It must not share `scratch` with others: it could swap folders there while they are mounted.
+    """
 
     @property
     def temporary(self) -> str:

@@ -10,10 +10,11 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Literal
 
+from skillshelf.sandbox._git import GitGuard
 from skillshelf.sandbox._processes import (
     HAS_PROC,
     count_threads_of_user,
@@ -36,6 +37,9 @@ _DRAIN_SECONDS = 2.0
 _SECONDS_BETWEEN_KILLS = 0.2
 _SECONDS_FOR_TRACEBACKS = 0.5
 _SECONDS_BETWEEN_TRIES = 0.05
+_SECONDS_BETWEEN_CHECKS = 0.01
+_SECONDS_BETWEEN_READS = 0.01
+"""Between reads of an endless output. A program that prints without end would otherwise take all of our time."""
 _FIRST_MEASURE_SECONDS = 0.05
 _LAST_MEASURE_SECONDS = 0.5
 _TASKS_PER_PROCESS = 10
@@ -57,17 +61,27 @@ async def run_program(
     It gets no input. `take_output` is called with each piece of output as it arrives. `merge`: both streams, in order,
     are `stdout`. Without a sandbox, a process that left the program's process group goes on.
 
+    Programs in one workspace whose Git directories are mounted run one after the other, except that any number of
+    background programs with the same GitGuard run beside them.
+
     Raises SandboxError if the program wasn't started, and OSError or ValueError if it can't be.
     """
     async with AsyncExitStack() as stack:
-        if program.git and sandbox.level == "bubblewrap":
-            await stack.enter_async_context(_waiting_for_others(program.git.root, take_output))
+        turn = await stack.enter_async_context(AsyncExitStack())
+        git_is_mounted = sandbox.level == "bubblewrap"
+        if program.git and git_is_mounted:
+            await turn.enter_async_context(_waiting_for_others(program.git, take_output))
         started = time.monotonic()
         command = stack.enter_context(open_command(program, sandbox))
-        run = _Execution(limits, take_output, merge=merge)
+        run = _Execution(limits, take_output, merge=merge, is_endless=program.background)
         try:
             process = await run.start(command, program.folder)
             try:
+                if program.background:
+                    await _wait_until_mounted(process, command)
+                    if program.git and git_is_mounted:
+                        stack.enter_context(program.git.beside_job(process.pid))
+                    await turn.aclose()
                 exit_code = await run.watch(process, command)
             finally:
                 await _end(process)
@@ -90,40 +104,64 @@ async def run_program(
 
 
 @asynccontextmanager
-async def _waiting_for_others(root: str, take_output: TakeOutput | None) -> AsyncIterator[None]:
-    """Be the only program in a workspace whose Git directories are mounted.
+async def _waiting_for_others(git: GitGuard, take_output: TakeOutput | None) -> AsyncIterator[None]:
+    """Be the only program in a workspace whose Git directories are mounted, beside background programs of this guard.
 
     Another program could swap one for a link while it is mounted, and what the link leads to would become writable. The
-    lock is an address that no sandboxed program can have, and the kernel frees it however this process ends.
+    guard mounts only what its own background programs can't swap; those of others are waited for. The locks are
+    addresses that no sandboxed program can have, and the kernel frees them however this process ends.
     """
-    name = f"\0skillshelf-{os.getuid()}-{hashlib.sha256(os.fsencode(root)).hexdigest()}"
+    name = f"\0skillshelf-{os.getuid()}-{hashlib.sha256(os.fsencode(git.root)).hexdigest()}"
     is_announced = False
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as lock:
-        while True:
-            try:
-                lock.bind(name)
-                break
-            except OSError as error:
-                if error.errno != errno.EADDRINUSE:
-                    raise
-            if take_output and not is_announced:
-                take_output("(waiting for another command in this workspace)\n")
-                is_announced = True
-            await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
-        yield
+    while True:
+        with ExitStack() as locks:
+            turn = _bind(name)
+            jobs = None
+            if turn:
+                locks.enter_context(turn)
+                jobs = git.jobs_lock or _bind(f"{name}-jobs")
+            if jobs:
+                git.hold(jobs)
+                locks.callback(git.release)
+                yield
+                return
+        if take_output and not is_announced:
+            take_output("(waiting for another command or job in this workspace)\n")
+            is_announced = True
+        await asyncio.sleep(_SECONDS_BETWEEN_TRIES)
+
+
+def _bind(name: str) -> socket.socket | None:
+    """Return a socket that holds an address until it is closed, or None if it is taken."""
+    lock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        lock.bind(name)
+    except OSError as error:
+        lock.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return lock
+
+
+async def _wait_until_mounted(process: asyncio.subprocess.Process, command: Launch) -> None:
+    while process.returncode is None and not command.is_mounted():
+        await asyncio.sleep(_SECONDS_BETWEEN_CHECKS)
 
 
 class _Execution:
     """A program that runs: its output, and what it takes."""
 
-    def __init__(self, limits: ProgramLimits, take_output: TakeOutput | None, *, merge: bool) -> None:
+    def __init__(self, limits: ProgramLimits, take_output: TakeOutput | None, *, merge: bool, is_endless: bool) -> None:
+        """`is_endless`: only the end of the output is kept, however much there is."""
         self.limit: Limit | None = None
         self.peak_memory_mb = 0.0
         self._limits = limits
         self._take_output = take_output or (lambda text: None)
         self._too_much = asyncio.Event()
-        self.out = _Stream(self._take)
-        self.error = self.out if merge else _Stream(self._take)
+        kept = limits.output_bytes if is_endless else 0
+        self.out = _Stream(self._take, kept)
+        self.error = self.out if merge else _Stream(self._take, kept)
 
     async def start(self, command: Launch, folder: str) -> asyncio.subprocess.Process:
         """Start a command. Cancelling ends it."""
@@ -225,7 +263,9 @@ class _Execution:
 class _Stream:
     """A pipe that is read as data arrives."""
 
-    def __init__(self, take: TakeOutput) -> None:
+    def __init__(self, take: TakeOutput, kept: int) -> None:
+        """`kept`: how many bytes to keep, the last ones; 0 for all of them."""
+        self._kept = kept
         self._reader, self.writer = os.pipe()
         os.set_blocking(self._reader, False)
         self.data = bytearray()
@@ -261,7 +301,20 @@ class _Stream:
             self.ended.set()
             return
         self.data += chunk
+        if self._kept:
+            del self.data[: -self._kept]
+            self._pause()
         self._take(self._decoder.decode(chunk))
+
+    def _pause(self) -> None:
+        """Read on in a moment."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._reader)
+        loop.call_later(_SECONDS_BETWEEN_READS, self._resume)
+
+    def _resume(self) -> None:
+        if self._is_open:
+            asyncio.get_running_loop().add_reader(self._reader, self._read)
 
 
 async def _ask_for_tracebacks(process: asyncio.subprocess.Process, pids: list[int]) -> None:

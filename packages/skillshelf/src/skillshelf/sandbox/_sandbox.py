@@ -19,6 +19,8 @@ from skillshelf.sandbox._program import Program
 from skillshelf.sandbox._seatbelt import SANDBOX_EXEC, make_profile
 
 _PROBE_SECONDS = 60.0
+# Bubblewrap itself does not say when it has made its mounts, but a program begins after that.
+_REPORT_AND_RUN = 'echo > "/proc/self/fd/$0" && exec "$@"'
 
 Level = Literal["bubblewrap", "landlock", "sandbox-exec", "none"]
 
@@ -220,11 +222,17 @@ class Launch(NamedTuple):
     descriptors: tuple[int, ...]
     status: int
     """Where the sandbox reports that the program ran: see `was_started`. -1 if there is none to ask."""
+    ready: int = -1
+    """Where a background program in bubblewrap reports that its mounts are made: see `is_mounted`."""
 
     @property
     def is_program(self) -> bool:
         """Whether the process is the program itself, and not one of the sandbox that starts it."""
         return self.status < 0
+
+    def is_mounted(self) -> bool:
+        """Return True once the mounts of a background program are made."""
+        return self.ready < 0 or bool(_read_all(self.ready))
 
     def was_started(self) -> bool:
         """Return False if the sandbox could not be set up. Ask when the process has ended."""
@@ -247,7 +255,9 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Launch]:
         environment["TMPDIR"] = program.temporary
         # Compilers and package managers keep caches, by default in a home that they can't write to here.
         environment.setdefault("XDG_CACHE_HOME", f"{program.temporary}/cache")
-    mounts = program.git.prepare() if program.git and sandbox.level in ("bubblewrap", "sandbox-exec") else []
+    mounts = []
+    if program.git and sandbox.level in ("bubblewrap", "sandbox-exec"):
+        mounts = program.git.prepare(background=program.background)
     words = list(program.words)
 
     with ExitStack() as stack:
@@ -259,9 +269,15 @@ def open_command(program: Program, sandbox: Sandbox) -> Iterator[Launch]:
             seccomp = _open_file(stack, make_filter())
             arguments = "\0".join(list_arguments(program, mounts, bubblewrap)).encode(errors="surrogateescape")
             options = _open_file(stack, arguments)
-            words = [bubblewrap, "--args", str(options), "--seccomp", str(seccomp)]
-            words += ["--json-status-fd", str(writer), "--", *program.words]
-            yield Launch(words, environment, (options, seccomp, writer, *program.descriptors), reader)
+            descriptors = (options, seccomp, writer, *program.descriptors)
+            ready = -1
+            if program.background:
+                ready, reports = _open_pipe(stack)
+                words = ["/bin/sh", "-c", _REPORT_AND_RUN, str(reports), *words]
+                descriptors = (*descriptors, reports)
+            command = [bubblewrap, "--args", str(options), "--seccomp", str(seccomp)]
+            command += ["--json-status-fd", str(writer), "--", *words]
+            yield Launch(command, environment, descriptors, reader, ready)
         elif sandbox.level == "landlock":
             reader, writer = _open_pipe(stack)
             plan = json.dumps({"writable": list(program.all_writable), "network": program.network, "status": writer})
