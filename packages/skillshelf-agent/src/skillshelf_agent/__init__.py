@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skillshelf_agent._commands import run_sandboxed
     from skillshelf_agent._core import AgentCore, Unused
     from skillshelf_agent._explain import explain_error, hide_keys
+    from skillshelf_agent._jobs import Job
     from skillshelf_agent._models import (
         DEFAULTS,
         ChosenModel,
@@ -49,6 +50,7 @@ __all__ = [
     "ChosenModel",
     "Context",
     "FoundAttachments",
+    "Job",
     "LeftFile",
     "ModelPreview",
     "Policy",
@@ -81,6 +83,7 @@ __getattr__ = export_lazily(
         "_commands": ["run_sandboxed"],
         "_core": ["AgentCore", "Unused"],
         "_explain": ["explain_error", "hide_keys"],
+        "_jobs": ["Job"],
         "_models": ["ChosenModel", "DEFAULTS", "ModelPreview", "preview_model", "require_model", "resolve", "usage_of"],
         "_policy": ["Answer", "Approval", "Approve", "Policy", "Refusal"],
         "_retries": ["Retries"],

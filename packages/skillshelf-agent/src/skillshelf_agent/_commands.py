@@ -6,6 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +21,7 @@ from skillshelf.sandbox import (
     ProgramResult,
     Sandbox,
     SandboxError,
+    TakeOutput,
     find_sandbox,
     run_program,
 )
@@ -49,12 +51,13 @@ class Shell:
         self._git = git
         self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(self.run_command)])
 
-    async def run_command(self, command: str, timeout_seconds: float | None = None) -> str:
+    async def run_command(self, command: str, timeout_seconds: float | None = None, background: bool = False) -> str:
         """Execute a shell command and return its output, with the exit code if it is not 0.
 
         Args:
             command: The shell command to run.
             timeout_seconds: Maximum seconds to wait (default: 120).
+            background: Go on while it runs, without a timeout: for servers and watchers.
         """
         raise ToolFailed("The command was not run: nothing has allowed it.")
 
@@ -62,16 +65,9 @@ class Shell:
         """Run the command of a call, report its output while it runs, and return the text for the model."""
         seconds = min(float(arguments.get("timeout_seconds") or _DEFAULT_SECONDS), _MAX_SECONDS)
         program = _make_program(self._root, str(arguments["command"]), self._scratch, network=network, git=self._git)
-        sandbox = await to_thread.run_sync(self._find_sandbox)
         reporter = OutputReporter(report)
         try:
-            ended = await run_program(program, sandbox, _make_limits(seconds), take_output=reporter.add)
-        except SandboxError as error:
-            raise ToolFailed(f"The command was not run: its sandbox could not be set up ({error}).") from error
-        except OSError as error:
-            raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
-        except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
-            raise ToolFailed(f"The command could not be started with this text: {error}.") from error
+            ended = await self._execute(program, seconds, reporter.add)
         finally:
             reporter.close()
 
@@ -79,7 +75,31 @@ class Shell:
             raise ToolFailed(
                 "the output exceeded 10 MiB; redirect the command's output to a file and read part of it instead"
             )
-        return _describe(ended, seconds, has_network=network or not sandbox)
+        return _describe(ended, seconds, has_network=network or not self.has_sandbox)
+
+    async def run_job(self, command: str, take_output: TakeOutput, *, network: bool) -> ProgramResult:
+        """Run a command in the background to its end. Raises ToolFailed if it can't be started."""
+        with tempfile.TemporaryDirectory(prefix="skillshelf-", ignore_cleanup_errors=True) as scratch:
+            program = _make_program(self._root, command, os.path.realpath(scratch), network=network, git=self._git)
+            return await self._execute(replace(program, background=True), 0, take_output, merge=True)
+
+    @property
+    def has_sandbox(self) -> bool:
+        return bool(self._find_sandbox())
+
+    async def _execute(
+        self, program: Program, seconds: float, take_output: TakeOutput, *, merge: bool = False
+    ) -> ProgramResult:
+        """Run a program. Raises ToolFailed if it can't be started."""
+        sandbox = await to_thread.run_sync(self._find_sandbox)
+        try:
+            return await run_program(program, sandbox, _make_limits(seconds), take_output=take_output, merge=merge)
+        except SandboxError as error:
+            raise ToolFailed(f"The command was not run: its sandbox could not be set up ({error}).") from error
+        except OSError as error:
+            raise ToolFailed(f"The command could not be started: {error.strerror or error}.") from error
+        except ValueError as error:  # a NUL or half of a character, which no argument of a program can have
+            raise ToolFailed(f"The command could not be started with this text: {error}.") from error
 
     @cached_property
     def _scratch(self) -> str:
@@ -111,6 +131,15 @@ def _make_limits(seconds: float) -> ProgramLimits:
     return ProgramLimits(seconds, _MAX_OUTPUT_BYTES, _MAX_MEMORY_MB, _MAX_PROCESSES)
 
 
+def describe_end(ended: ProgramResult) -> str:
+    """Return in words why a command ended, unless it succeeded."""
+    if ended.limit == "memory":
+        return f"it took more than {_MAX_MEMORY_MB:,} MiB of memory"
+    if ended.limit == "processes":
+        return f"it started more than {_MAX_PROCESSES:,} processes"
+    return f"exit code {ended.exit_code}" if ended.exit_code else ""
+
+
 def _describe(ended: ProgramResult, seconds: float, *, has_network: bool) -> str:
     """Return the output for the model, and how the command ended."""
     streams = [f"[{name}]\n{text}" for name, text in (("stdout", ended.stdout), ("stderr", ended.stderr)) if text]
@@ -118,10 +147,8 @@ def _describe(ended: ProgramResult, seconds: float, *, has_network: bool) -> str
     parts += [f"[{notice}]" for notice in ended.notices]
     if ended.limit == "seconds":
         parts.append(f"[Command timed out after {seconds:g}s]")
-    elif ended.limit == "memory":
-        parts.append(f"[Command was ended: it took more than {_MAX_MEMORY_MB:,} MiB of memory]")
-    elif ended.limit == "processes":
-        parts.append(f"[Command was ended: it started more than {_MAX_PROCESSES:,} processes]")
+    elif ended.limit:
+        parts.append(f"[Command was ended: {describe_end(ended)}]")
     elif ended.exit_code:
         parts.append(f"[exit code: {ended.exit_code}]")
     if ended.exit_code and not has_network:

@@ -27,6 +27,7 @@ from skillshelf_agent._compaction import Compacted, shorten
 from skillshelf_agent._conversation import Conversation, Spending
 from skillshelf_agent._exchange import Exchange
 from skillshelf_agent._gate import Gate
+from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._loop import make_file_access, make_loop
 from skillshelf_agent._models import ChosenModel
 from skillshelf_agent._policy import Approve, Policy
@@ -112,11 +113,14 @@ class AgentCore:
         git = GitGuard(self.skills.folder)
         self.scripts = Scripts(self.skills, self._find_sandbox, git, ask_variable)
         shell = Shell(self.skills.folder, self._find_sandbox, git)
+        self.jobs = Jobs(shell, git, self._access)
+        """The commands that run in the background. They end with the session: use `async with core.jobs:`."""
         self.gate = Gate(
             self._access,
             self.skills,
             self.scripts,
             shell,
+            self.jobs,
             git,
             policy=policy or Policy(),
             approve=approve,
@@ -131,6 +135,7 @@ class AgentCore:
             gate=self.gate,
             scripts=self.scripts,
             shell=shell,
+            jobs=self.jobs,
             servers=self.servers,
             retries=retries or Retries(),
             checkpoints=self.checkpoints,
@@ -297,14 +302,15 @@ class AgentCore:
     # -- the conversation ---------------------------------------------------------------------------------------------
 
     def new_session(self) -> Delta:
-        """Start over with an empty history and reloaded skills."""
+        """Start over with an empty history and reloaded skills. Background commands end."""
+        self.jobs.end_all()
         self._switch_to(self._make_conversation())
         return self.reload_skills()
 
     def resume(self, session: str = "") -> Sequence[str]:
         """Continue an earlier session, by default the last. Return notes on parts that could not be read.
 
-        Raises SessionError.
+        Background commands end. Raises SessionError.
         """
         if not self.sessions:
             raise SessionError("This conversation is not saved in files, so there is none to continue.")
@@ -315,6 +321,7 @@ class AgentCore:
             session = others[0]
 
         opened = self.sessions.open(session)
+        self.jobs.end_all()
         self._switch_to(Conversation(opened))
         self.reload_skills()
         return opened.notes

@@ -36,6 +36,7 @@ from skillshelf_agent._attachments import Attachment, leave_out_images, list_con
 from skillshelf_agent._compaction import describe_compaction, shorten
 from skillshelf_agent._conversation import Conversation
 from skillshelf_agent._explain import explain_error, is_too_long
+from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._models import ChosenModel, find_sibling, usage_of
 from skillshelf_agent._repetition import CallHistory
 from skillshelf_agent._retries import PlannedRetry, Retries
@@ -81,6 +82,7 @@ class Loop:
     skills: WorkspaceSkills
     servers: ToolServers
     retries: Retries
+    jobs: Jobs
     checkpoints: Checkpoints | None = None
 
 
@@ -182,7 +184,8 @@ class Exchange:
                 apart = skill
             else:
                 text = await to_thread.run_sync(self._apply, skill, invocation)
-        note = self.loop.checkpoints.take_note() if self.loop.checkpoints else ""
+        notes = [self.loop.checkpoints.take_note() if self.loop.checkpoints else "", self.loop.jobs.take_note()]
+        note = "\n".join(filter(None, notes))
         self._report_loads()
         self._attachments = (*self.conversation.take_attachments(), *attachments)
 

@@ -35,6 +35,7 @@ from skillshelf.skills import describe_denial
 from skillshelf.trust import UnreviewedFile
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._exchange import Exchange
+from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._policy import Approval, Approve, Policy, PolicyDecision, Refusal
 from skillshelf_agent._scripts import Scripts
 from skillshelf_agent._tool_names import RUN_SCRIPT, RUN_SKILL, SHELL, WRITING
@@ -67,6 +68,7 @@ class Gate(AbstractCapability[Exchange]):
         skills: WorkspaceSkills,
         scripts: Scripts,
         shell: Shell,
+        jobs: Jobs,
         git: GitGuard,
         *,
         policy: Policy,
@@ -81,6 +83,7 @@ class Gate(AbstractCapability[Exchange]):
         self._skills = skills
         self._scripts = scripts
         self._shell = shell
+        self._jobs = jobs
         self._git = git
         self._checkpoints = checkpoints
         self._find_sandbox = find_sandbox
@@ -233,6 +236,9 @@ class Gate(AbstractCapability[Exchange]):
             if refusal:
                 return refusal
             network = verdict.network
+        if args.get("background"):
+            # Checkpoints don't cover it: its changes can't be told from those of later turns.
+            return await self._jobs.start(str(args["command"]), network=network, at_work=self._at_work)
         async with self._at_work(), self._recording(), self._reporting_git(ctx.deps):
             return await self._shell.run(args, _report_output(ctx), network=network)
 

@@ -27,6 +27,7 @@ from skillshelf_agent._commands import Shell
 from skillshelf_agent._exchange import Exchange, Loop, ModelCalls
 from skillshelf_agent._explain import explain_error
 from skillshelf_agent._gate import Gate
+from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._own_tools import ToolForSkills
 from skillshelf_agent._retries import Retries
 from skillshelf_agent._scripts import Scripts
@@ -69,6 +70,7 @@ def make_loop(
     gate: Gate,
     scripts: Scripts,
     shell: Shell,
+    jobs: Jobs,
     servers: ToolServers,
     retries: Retries,
     checkpoints: Checkpoints | None,
@@ -84,7 +86,7 @@ def make_loop(
             fixed_tools += [tool.tool_def for tool in toolset.tools.values()]
 
     def list_tools() -> tuple[ToolDefinition, ...]:
-        return (*fixed_tools, *scripts.definitions, *side.definitions, *remote.definitions())
+        return (*fixed_tools, *jobs.definitions, *scripts.definitions, *side.definitions, *remote.definitions())
 
     async def project_instructions() -> str | None:  # otherwise, pydantic-ai would call it in a thread
         if not skills.guidance.strip():
@@ -106,12 +108,12 @@ def make_loop(
         deps_type=Exchange,
         instructions=[instructions, policy_instructions, project_instructions],
         # As toolsets and not as capabilities: each event of a run passes through every capability.
-        toolsets=[files.toolset, shell.toolset, scripts.toolset, side.toolset, remote],
+        toolsets=[files.toolset, shell.toolset, jobs.toolset, scripts.toolset, side.toolset, remote],
         capabilities=capabilities,
         retries=_BUDGETS,
     )
     window = Window(instructions, skills, capability, list_tools=list_tools, leave_out=gate.leave_out_withheld)
-    return Loop(agent, window, skills, servers, retries, checkpoints)
+    return Loop(agent, window, skills, servers, retries, jobs, checkpoints)
 
 
 class LenientArguments(AbstractCapability[Any]):

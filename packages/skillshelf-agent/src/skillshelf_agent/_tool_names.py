@@ -8,4 +8,7 @@ INSTALL_PACKAGES = "install_packages"
 """Not a tool of the model, but a question of its own: may packages be installed for a script?"""
 RUN_SKILL = "run_skill"
 """The tool that starts a side conversation. It asks nothing: the tools in there do."""
-OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES, RUN_SKILL}
+CHECK_JOB = "check_job"
+"""Reads the output of a background command, and stops it. Starting one was asked about."""
+UPDATE_TODOS = "update_todos"
+OWN_TOOLS = READING | WRITING | {SHELL, RUN_SCRIPT, INSTALL_PACKAGES, RUN_SKILL, CHECK_JOB, UPDATE_TODOS}

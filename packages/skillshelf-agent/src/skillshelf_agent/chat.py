@@ -124,8 +124,8 @@ def _answer_once(opened: "OpenedAgent", args: argparse.Namespace) -> int:
 
 
 async def _run_with_servers(core: "AgentCore", chat: "Coroutine[Any, Any, int]") -> int:
-    """Run a chat with the user's MCP servers, which start in the background and end with it."""
-    async with core.servers:
+    """Run a chat with the user's MCP servers and background commands, which end with it."""
+    async with core.servers, core.jobs:
         return await chat
 
 

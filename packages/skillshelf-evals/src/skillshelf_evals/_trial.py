@@ -105,7 +105,7 @@ async def run_trial(case: Case, model: ChosenModel, seconds: float = DEFAULT_TIM
                 disclosure="catalog" if is_load_checked else "auto",
             )
             try:
-                async with asyncio.timeout(seconds):
+                async with core.jobs, asyncio.timeout(seconds):
                     await _take_turns(core, root, case, record)
             finally:
                 spent = core.conversation.spent

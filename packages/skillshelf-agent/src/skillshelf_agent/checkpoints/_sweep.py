@@ -94,6 +94,21 @@ def sweep(access: FileAccess) -> Sweep:
     return found
 
 
+def find_changed_paths(before: Sweep, after: Sweep) -> list[str]:
+    """Return the files and links that differ between two sweeps."""
+    paths = {*before.entries, *after.entries}
+    return sorted(path for path in paths if _has_changed(path, before, after))
+
+
+def _has_changed(path: str, before: Sweep, after: Sweep) -> bool:
+    old = before.entries.get(path)
+    new = after.entries.get(path)
+    if old is None or new is None:
+        known = old or new
+        return known is not None and known.kind != "folder" and not (before.is_skipped(path) or after.is_skipped(path))
+    return old[:4] != new[:4]
+
+
 def _make_cover(access: FileAccess) -> Callable[[TreeEntry], bool]:
     ignore = GitIgnore(access, ())
 

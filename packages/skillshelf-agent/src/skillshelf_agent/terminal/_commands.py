@@ -29,6 +29,7 @@ from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, resolve
 from skillshelf_agent.events import Event, ToolCalled, ToolReturned
 from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf_agent.terminal._face import ChatFace
+from skillshelf_agent.terminal._jobs import register_job_commands
 from skillshelf_agent.terminal._prompt import rank_with_typos
 from skillshelf_agent.terminal._rules import make_rule_commands
 from skillshelf_agent.terminal._screen import view_resumed
@@ -144,6 +145,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         ],
     )
     commands.register("approve ", make_rule_commands(face))
+    register_job_commands(commands, face)
     commands.register(
         "mcp ", [Command("restart", "start an MCP server again", _restart_server, "NAME", complete_server)]
     )

@@ -12,11 +12,12 @@ from skillshelf.errors import SkillError, error_code
 from skillshelf.text import clean, clean_line, to_json
 from skillshelf.text.rendering import truncate_cells
 from skillshelf.text.streams import keep_output_clean
-from skillshelf_agent import AgentCore, Attachment, Settings
+from skillshelf_agent import AgentCore, Attachment, Job, Settings
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._commands import find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import NO_OPTIONS, call_on_end_signal, clean_output, describe_attachments
+from skillshelf_agent.terminal._jobs import describe_ended_job
 from skillshelf_agent.terminal._quotes import Diff, count_changed_lines
 from skillshelf_agent.terminal._screen import describe_call, describe_reload, describe_retry
 from skillshelf_agent.terminal._views import view_messages, view_sessions
@@ -50,6 +51,7 @@ class Pipe:
     async def _answer(self, text: str, notices: Sequence[str], typed: str) -> int:
         self._typed = typed
         call_on_end_signal(self._close)
+        self.core.jobs.on_end = self._announce_ended_job
         for notice in (*notices, *self.core.skills.take_notices()):
             self._show(on.Notice(notice))
         try:
@@ -124,6 +126,10 @@ class Pipe:
     def _close(self, exit_code: int) -> None:
         self._exit_code = exit_code
         self.core.cancel()  # the commands of the turn end with it
+
+    def _announce_ended_job(self, job: Job, notices: Sequence[str]) -> None:
+        for notice in (describe_ended_job(job).plain, *notices):
+            self._show(on.Notice(notice))
 
     def _show(self, event: on.Event) -> None:
         if isinstance(event, on.Failed) and not self._exit_code:

@@ -109,7 +109,7 @@ class TerminalChat:
         async with self._footer.running():
             self._terminal = await asyncio.to_thread(self._open_terminal, self._footer)
             if not self._footer.queue.is_at_end:  # the user left already
-                async with self._terminal.core.servers:
+                async with self._terminal.core.servers, self._terminal.core.jobs:
                     await self._terminal.run()
                 self._footer.alerts.clear()
         if not self._exit_code and not self._keyboard.tty.is_open():  # the signal that says so is on its way

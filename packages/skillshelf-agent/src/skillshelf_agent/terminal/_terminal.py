@@ -14,7 +14,7 @@ from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.settings import Mode
 from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
-from skillshelf_agent import AgentCore, Attachment, Settings
+from skillshelf_agent import AgentCore, Attachment, Job, Settings
 from skillshelf_agent.events import NOTHING_SPENT, Event
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._alerts import DONE
@@ -22,6 +22,7 @@ from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems, make_commands, run_command
 from skillshelf_agent.terminal._face import NO_OPTIONS, clean_output, describe_attachments
 from skillshelf_agent.terminal._footer import NOTHING_FOLDED, Footer
+from skillshelf_agent.terminal._jobs import describe_ended_job
 from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_files
 from skillshelf_agent.terminal._review import Reviewer
 from skillshelf_agent.terminal._screen import view_resumed
@@ -95,6 +96,7 @@ class Terminal:
             change_policy=self._change_policy,
             rewind=self._offer_rewind,
         )
+        self.core.jobs.on_end = self._announce_ended_job
         self._greet()
         with self._watch_skills():
             await self._reviewer.ask_at_start()
@@ -273,6 +275,10 @@ class Terminal:
         if self.core.conversation.messages:
             self.print(*view_resumed(self.core))
         self._reviewer.announce_notices()
+
+    def _announce_ended_job(self, job: Job, notices: Sequence[str]) -> None:
+        self.print(describe_ended_job(job), *(Text(f"! {notice}", "yellow") for notice in notices))
+        self.footer.redraw()
 
     def _report_problems(self) -> None:
         for problem in find_new_problems(self.commands, self._reported_problems):

@@ -264,6 +264,7 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
     spent = core.conversation.spent
     parts = {
         "review": f"{pending:,} to review: /skills trust" if pending else "",
+        "jobs": count_noun(len(core.jobs.running), "job") if core.jobs.running else "",
         "model": truncate_cells(clean_line(core.model.name), 40),
         "effort": f"effort {core.model.effort}" if core.model.effort else "",
         "context": f"context {_format_filled(core)}",
