@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from skillshelf_agent._policy import Answer, Approval, Approve, Policy, Refusal
     from skillshelf_agent._retries import Retries
     from skillshelf_agent._scripts import AskVariable, VariableRequest
+    from skillshelf_agent._todos import Todo
     from skillshelf_agent._tool_names import SHELL, WRITING
     from skillshelf_agent._window import Context
     from skillshelf_agent.checkpoints import ChangedFile, LeftFile, Undone
@@ -61,6 +62,7 @@ __all__ = [
     "Sessions",
     "Settings",
     "SkillScript",
+    "Todo",
     "Undone",
     "Unused",
     "VariableRequest",
@@ -88,6 +90,7 @@ __getattr__ = export_lazily(
         "_policy": ["Answer", "Approval", "Approve", "Policy", "Refusal"],
         "_retries": ["Retries"],
         "_scripts": ["AskVariable", "VariableRequest"],
+        "_todos": ["Todo"],
         "_tool_names": ["SHELL", "WRITING"],
         "_window": ["Context"],
         "rules": ["Rule", "RuleBook"],

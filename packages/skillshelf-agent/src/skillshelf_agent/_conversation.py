@@ -9,6 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 
 from skillshelf.errors import SessionError
 from skillshelf_agent._attachments import Attachment
+from skillshelf_agent._todos import Todo, find_todos
 from skillshelf_agent.events import NOTHING_SPENT, Usage
 from skillshelf_agent.sessions import Session, make_sendable, strip_system_prompt
 
@@ -46,6 +47,8 @@ class Conversation:
         """What the conversation has cost so far, side conversations included."""
         self.invoked: set[str] = set()
         """Skills that the user asked for by name. The model may load these even if they are for the user alone."""
+        self.todos: list[Todo] = find_todos(session.transcript) if session else []
+        """What the model is to do, as it said last."""
         self.refused_models: set[str] = set()
         """Skills about which the user knows that their model cannot be had."""
         self._attachments: list[Attachment] = []

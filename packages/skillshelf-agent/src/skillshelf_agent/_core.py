@@ -33,6 +33,7 @@ from skillshelf_agent._models import ChosenModel
 from skillshelf_agent._policy import Approve, Policy
 from skillshelf_agent._retries import Retries
 from skillshelf_agent._scripts import AskVariable, Scripts
+from skillshelf_agent._todos import TodoTool
 from skillshelf_agent._tool_names import OWN_TOOLS
 from skillshelf_agent._window import Context
 from skillshelf_agent.checkpoints import ChangedFile, Checkpoints, Undone
@@ -76,6 +77,7 @@ class AgentCore:
         sessions: Sessions | None = None,
         servers: ToolServers | None = None,
         retries: Retries | None = None,
+        todo_list: bool = False,
     ) -> None:
         """Make an agent that works in this folder, with its skills, the user's and the bundled ones.
 
@@ -91,7 +93,8 @@ class AgentCore:
 
         With `sessions`, the conversation is saved in files, and so are the files that each turn changes: `undo` takes a
         turn back. `servers` are MCP servers whose tools the model gets inside of `async with core.servers:`. `retries`
-        is how patient the agent is with a provider that fails.
+        is how patient the agent is with a provider that fails. With `todo_list`, the model keeps a list in
+        `core.conversation.todos`, for an interface that shows it.
 
         Raises SourceError if there is no such folder.
         """
@@ -136,6 +139,7 @@ class AgentCore:
             scripts=self.scripts,
             shell=shell,
             jobs=self.jobs,
+            todos=TodoTool(is_offered=todo_list),
             servers=self.servers,
             retries=retries or Retries(),
             checkpoints=self.checkpoints,

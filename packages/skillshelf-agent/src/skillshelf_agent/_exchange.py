@@ -40,6 +40,7 @@ from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._models import ChosenModel, find_sibling, usage_of
 from skillshelf_agent._repetition import CallHistory
 from skillshelf_agent._retries import PlannedRetry, Retries
+from skillshelf_agent._todos import find_todos, note_todos
 from skillshelf_agent._translation import EventTranslator
 from skillshelf_agent._window import Room, Window, count_messages, describe_largest, explain_full
 from skillshelf_agent.checkpoints import Checkpoints
@@ -185,6 +186,9 @@ class Exchange:
             else:
                 text = await to_thread.run_sync(self._apply, skill, invocation)
         notes = [self.loop.checkpoints.take_note() if self.loop.checkpoints else "", self.loop.jobs.take_note()]
+        todos = self.conversation.todos
+        if todos and not find_todos(self.conversation.messages):  # a summary has taken its place
+            notes.append(note_todos(todos))
         note = "\n".join(filter(None, notes))
         self._report_loads()
         self._attachments = (*self.conversation.take_attachments(), *attachments)

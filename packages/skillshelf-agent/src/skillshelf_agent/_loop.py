@@ -31,6 +31,7 @@ from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._own_tools import ToolForSkills
 from skillshelf_agent._retries import Retries
 from skillshelf_agent._scripts import Scripts
+from skillshelf_agent._todos import TodoTool
 from skillshelf_agent._window import Window
 from skillshelf_agent.checkpoints import Checkpoints
 from skillshelf_agent.filetools import FileAccess, FileTools
@@ -71,6 +72,7 @@ def make_loop(
     scripts: Scripts,
     shell: Shell,
     jobs: Jobs,
+    todos: TodoTool,
     servers: ToolServers,
     retries: Retries,
     checkpoints: Checkpoints | None,
@@ -86,7 +88,14 @@ def make_loop(
             fixed_tools += [tool.tool_def for tool in toolset.tools.values()]
 
     def list_tools() -> tuple[ToolDefinition, ...]:
-        return (*fixed_tools, *jobs.definitions, *scripts.definitions, *side.definitions, *remote.definitions())
+        return (
+            *fixed_tools,
+            *todos.definitions,
+            *jobs.definitions,
+            *scripts.definitions,
+            *side.definitions,
+            *remote.definitions(),
+        )
 
     async def project_instructions() -> str | None:  # otherwise, pydantic-ai would call it in a thread
         if not skills.guidance.strip():
@@ -108,7 +117,7 @@ def make_loop(
         deps_type=Exchange,
         instructions=[instructions, policy_instructions, project_instructions],
         # As toolsets and not as capabilities: each event of a run passes through every capability.
-        toolsets=[files.toolset, shell.toolset, jobs.toolset, scripts.toolset, side.toolset, remote],
+        toolsets=[files.toolset, shell.toolset, todos.toolset, jobs.toolset, scripts.toolset, side.toolset, remote],
         capabilities=capabilities,
         retries=_BUDGETS,
     )

@@ -219,6 +219,7 @@ def _open_agent(
         sandbox=not args.no_sandbox,
         sessions=sessions,
         servers=servers,
+        todo_list=user is not None,
     )
     problems.extend(_find_misfit(core))
     if user is not None and will_choose:

@@ -21,6 +21,7 @@ _STOP = "stop"
 """The answer of Ctrl+C: no, and the turn ends."""
 
 _SHOWN_WITH_SCRIPT = ("skill_name", "script", "network")
+_BACKGROUND = "background"
 _SHOWN_IN_DIFF = ("content", "old_text", "new_text", "replacements")
 # Longer content is shown in part: neither its beginning nor the question may be pushed off the screen.
 _MAX_ARGUMENT_ROWS = 20
@@ -211,6 +212,7 @@ def _describe(approval: Approval, diff_rows: int) -> list[tuple[RenderableType, 
         if value is not None
         and not (approval.diff and name in _SHOWN_IN_DIFF)
         and not (approval.script and name in _SHOWN_WITH_SCRIPT)
+        and not (approval.tool == SHELL and name == _BACKGROUND)
     ]
     if approval.path and not approval.path.endswith(f"/{approval.arguments.get('path')}"):
         arguments.append(Argument("file", approval.path))  # the model spelled the path differently
@@ -243,6 +245,8 @@ def _print_warnings(approval: Approval, console: Console) -> None:
         console.print(Text(f"A tool of the MCP server {clean_line(approval.server)}.", "dim"))
     if approval.changes_instructions:
         console.print(Text("The agent obeys this file, so each change of it is asked about.", "yellow"))
+    if approval.tool == SHELL and approval.arguments.get(_BACKGROUND):
+        console.print(Text("It runs in the background until it ends, /jobs kill ends it, or you leave.", "yellow"))
     for file in approval.unreviewed[:_MAX_FILES]:
         console.print(Text(clean_line(str(file)), "yellow"))
     if len(approval.unreviewed) > _MAX_FILES:

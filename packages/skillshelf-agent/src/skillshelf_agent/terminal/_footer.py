@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, redirect_stderr, redirect_stdout, suppress
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,8 @@ DrawLive = Callable[[int, int], str]
 """Draws the work in progress in so many columns and rows. The text holds the escapes of its colours."""
 FormatStatus = Callable[[int], str]
 """Returns the status line for so many columns."""
+ListTodos = Callable[[], Sequence[str]]
+"""Returns the lines of the todo list. The first is what is being done."""
 
 NOTHING_FOLDED = "There is no result and no reasoning yet"
 
@@ -119,6 +121,7 @@ class Footer:
         self._completer: SlashCompleter | None = None
         self._draw_live: DrawLive = lambda columns, rows: ""
         self._format_status: FormatStatus = lambda columns: truncate_cells(_STARTING, columns)
+        self._list_todos: ListTodos = lambda: ()
         self._hint = ""
         self._first_frame = asyncio.Event()
         self._output = PrintedOutput(self.redraw)
@@ -157,6 +160,7 @@ class Footer:
         *,
         draw_live: DrawLive,
         format_status: FormatStatus,
+        list_todos: ListTodos,
         stop: Callable[[], None],
         unfold: Callable[[], None],
         change_policy: Callable[[], None],
@@ -174,6 +178,7 @@ class Footer:
         self._completer = completer
         self._draw_live = draw_live
         self._format_status = format_status
+        self._list_todos = list_todos
         if self.buffer.text:  # the menu was asked for when there was none
             self.buffer.start_completion()
         self.redraw()
@@ -292,6 +297,7 @@ class Footer:
         is_answering = Condition(lambda: self.keyboard.question is not None and self.keyboard.question.is_open)
         is_live = Condition(lambda: self.is_working) & ~is_asking
         has_queue = Condition(lambda: len(self.queue) > 0)
+        has_todos = Condition(lambda: len(self._list_todos()) > 0)
 
         search = SearchToolbar()
         editor = Window(
@@ -312,6 +318,7 @@ class Footer:
         )
         rows: list[Container] = [
             ConditionalContainer(_make_text_window(self._draw_work), is_live),
+            ConditionalContainer(_make_text_window(self._draw_todos), has_todos & ~is_asking),
             ConditionalContainer(_make_text_window(self._draw_queue), has_queue),
             ConditionalContainer(_make_text_window(self._draw_question), is_asking),
             ConditionalContainer(editor, ~is_answering),
@@ -324,9 +331,16 @@ class Footer:
     def _draw_work(self) -> AnyFormattedText:
         size = self._app.output.get_size()
         editor_rows = min(self._max_editor_rows(), self.buffer.document.line_count)
-        others = editor_rows + min(_MAX_QUEUED_ROWS, len(self.queue)) + self._count_menu_rows() + 1
+        others = (
+            editor_rows + len(self._list_todos()) + min(_MAX_QUEUED_ROWS, len(self.queue)) + self._count_menu_rows() + 1
+        )
         live = self._draw_live(size.columns, max(_MIN_LIVE_ROWS, size.rows - others - 1))
         return ANSI(live)
+
+    def _draw_todos(self) -> AnyFormattedText:
+        columns = self._app.output.get_size().columns
+        first, *others = (f"  {truncate_cells(clean_line(line), columns - 2)}" for line in self._list_todos())
+        return [("", first), ("class:hint", "".join(f"\n{line}" for line in others))]
 
     def _draw_queue(self) -> AnyFormattedText:
         columns = self._app.output.get_size().columns

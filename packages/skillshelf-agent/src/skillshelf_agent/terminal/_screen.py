@@ -352,6 +352,8 @@ def describe_call(event: on.ToolCalled) -> Line:
     value = arguments.get(_MAIN_ARGUMENT.get(event.name, "path"), first)
     if event.name == LOAD_TOOL and arguments.get("reference"):
         value = f"{value} {arguments['reference']}"
+    if event.name == "update_todos":
+        value = ""  # the result counts them, and the list is above the prompt
     shown = truncate_cells(clean_line(str(value)), _MAX_ARGUMENT_CELLS)
     return Line.assemble((clean_line(event.name), "bold"), " ", shown)
 

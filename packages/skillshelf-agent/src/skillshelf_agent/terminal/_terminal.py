@@ -27,7 +27,7 @@ from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_fil
 from skillshelf_agent.terminal._review import Reviewer
 from skillshelf_agent.terminal._screen import view_resumed
 from skillshelf_agent.terminal._shell import parse_shell_line, run_shell_line
-from skillshelf_agent.terminal._views import count_skills, describe_usage, format_status
+from skillshelf_agent.terminal._views import count_skills, describe_usage, format_status, list_open_todos
 
 _FRAMES_PER_SECOND = 10
 _LONG_SECONDS = 10.0
@@ -91,6 +91,7 @@ class Terminal:
             SlashCompleter(self.commands, lambda path: list_workspace_files(folder, path)),
             draw_live=self.screen.draw_live,
             format_status=self._format_status,
+            list_todos=lambda: list_open_todos(self.core.conversation.todos),
             stop=self.interrupt,
             unfold=self._unfold,
             change_policy=self._change_policy,

@@ -16,7 +16,7 @@ from skillshelf.settings import settings_file
 from skillshelf.slash import SKILL_PREFIX, Commands
 from skillshelf.text import clean, clean_line, count_noun, decode_text, list_names
 from skillshelf.text.rendering import truncate_cells
-from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Undone, Unused
+from skillshelf_agent import AgentCore, ChangedFile, Context, LeftFile, Rule, Todo, Undone, Unused
 from skillshelf_agent.checkpoints import PathState
 from skillshelf_agent.events import Usage
 from skillshelf_agent.filetools import diff_texts, show_path
@@ -25,6 +25,8 @@ from skillshelf_agent.terminal._face import ChatFace
 from skillshelf_agent.terminal._prompt import format_tokens
 
 _MAX_ROWS = 10
+_MAX_TODOS = 3
+_TODO_MARKS = {"doing": "▸", "pending": "○"}
 _MAX_SHARES = 8
 _BAR_CELLS = 50
 _SHARE_COLORS = {"system": "blue", "tools": "cyan", "listing": "magenta", "loaded": "green", "history": "yellow"}
@@ -279,6 +281,16 @@ def format_status(core: AgentCore, pending: int, columns: int) -> str:
             break
         parts[least_important] = ""
     return truncate_cells(_join_status(parts), columns)
+
+
+def list_open_todos(todos: Sequence[Todo]) -> list[str]:
+    """Return lines for what is left to do, the step in progress first; none if nothing is left."""
+    left = sorted((todo for todo in todos if todo.state != "done"), key=lambda todo: todo.state != "doing")
+    lines = [f"{_TODO_MARKS[todo.state]} {todo.text}" for todo in left[:_MAX_TODOS]]
+    counts = {"more": len(left) - len(lines), "done": len(todos) - len(left)}
+    if lines and any(counts.values()):
+        lines.append("  " + " · ".join(f"{count} {word}" for word, count in counts.items() if count))
+    return lines
 
 
 def _join_status(parts: Mapping[str, str]) -> str:
