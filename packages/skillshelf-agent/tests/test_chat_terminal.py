@@ -143,6 +143,17 @@ def test_a_skill_that_cannot_be_approved_is_skipped(tmp_path: Path, write: Write
     assert chat.end() == 0
 
 
+def test_an_edit_at_an_idle_prompt_is_announced_at_once(tmp_path: Path, write: Write) -> None:
+    pytest.importorskip("watchfiles")
+    write("mine/pdf")
+    chat = OnTerminal("--model", script(tmp_path), "--trust-workspace", cwd=tmp_path / "mine")
+    chat.see_idle()
+    edits = iter(range(1000))
+    chat.wait_until(lambda: bool(write("mine/pdf", f"Edit {next(edits)}.")) and "changed pdf" in chat.raw)
+    chat.send("\x04")
+    assert chat.end() == 0
+
+
 def test_a_skill_that_changes_during_its_review_is_not_approved(tmp_path: Path, write: Write) -> None:
     """The approval covered only the displayed version. The change is reported, and the chat continues."""
     write("work/pdf")

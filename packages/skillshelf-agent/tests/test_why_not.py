@@ -87,6 +87,35 @@ def test_a_bundled_skill_that_is_not_attached_says_how_to_attach_it(skills: Path
     assert "--with execution-debugging" in reasons[0].fix
 
 
+def test_without_a_name_the_skill_that_fits_best_is_explained(skills: Path) -> None:
+    core = agent(skills, "Fine.")
+    say(core, "fill in this form")
+    assert core.explain_unused("").explanation.name == "pdf-forms"
+
+
+def test_a_clear_match_is_left_out_unless_it_was_used(skills: Path) -> None:
+    core = agent(skills, "I did it myself.", call("load_skill_instructions", skill_name="pdf-forms"), "Done.")
+    assert core.find_clear_match("thanks, go on") is None
+    match = core.find_clear_match("fill in this pdf form")
+    assert match is not None
+    assert match.name == "pdf-forms"
+    say(core, "fill in this pdf form")
+    assert core.is_left_out(match, used=())
+    assert not core.is_left_out(match, used=["pdf-forms"])  # in a conversation of its own
+    say(core, "fill in this pdf form")
+    assert not core.is_left_out(match, used=())
+
+
+def test_a_skill_whose_instructions_are_in_the_listing_is_not_left_out(write: Write, tmp_path: Path) -> None:
+    """There was nothing to load."""
+    write("pdf-forms", "Fill in PDF forms. Use it when a form must be filled in.")
+    core = agent(tmp_path, "Done.")
+    say(core, "fill in this pdf form")
+    match = core.find_clear_match("fill in this pdf form")
+    assert match is not None
+    assert not core.is_left_out(match, used=())
+
+
 def test_there_must_be_a_request(skills: Path) -> None:
     core = agent(skills)
     with pytest.raises(SkillError, match="Nothing was said yet"):
@@ -97,11 +126,12 @@ def test_there_must_be_a_request(skills: Path) -> None:
 def test_why_not_on_a_terminal(skills: Path) -> None:
     terminal = OnTerminal("--model", script(skills, "I did it myself."), "--trust-workspace", cwd=skills, columns=160)
     terminal.see_idle()
-    terminal.send("fill in this form\r")
+    terminal.send("fill in this pdf form\r")
     terminal.see("I did it myself.")
+    terminal.see("but wasn't used · /why-not")
     terminal.see_idle()
-    terminal.send("/why-not pdf-forms\r")
-    terminal.see("pdf-forms comes first for 'fill in this form'.")
+    terminal.send("/why-not\r")
+    terminal.see("pdf-forms comes first for 'fill in this pdf form'.")
     terminal.see("It was offered and ignored")
     terminal.see("/skills:pdf-forms applies it now.")
     terminal.see_idle()

@@ -8,6 +8,8 @@ import pytest
 
 from skillshelf import Delta, DirectorySource, Shelf
 from skillshelf.shelf.watch import Watch
+from skillshelf.shelf.workspace_skills import WorkspaceSkills
+from skillshelf.trust import Trust
 
 pytest.importorskip("watchfiles")
 Write = Callable[..., Path]
@@ -51,3 +53,31 @@ def test_a_callback_can_close_its_watch(tmp_path: Path, write: Write) -> None:
     assert wait_for(write, closed, "a")
     watches[0].close()
     assert watches[0].failure is None
+
+
+def test_a_watch_on_a_workspace_also_notices_what_begins_to_wait_for_review(tmp_path: Path, write: Write) -> None:
+    """A changed skill leaves the shelf as it is, and so does a changed AGENTS.md."""
+    write("pdf")
+    agents = tmp_path / "AGENTS.md"
+    agents.write_text("Use tabs.")
+    skills = WorkspaceSkills(tmp_path, trust=Trust.open())
+    skills.approve(skills.pending)
+    skills.reload()
+    told = threading.Event()
+    with skills.watch(told.set):
+        assert wait_for(write, told, "pdf")
+        assert [pending.name for pending in skills.pending] == ["pdf"]
+        agents.write_text("Use spaces.")
+        told.clear()
+        while [pending.name for pending in skills.pending] != ["pdf", "AGENTS.md"]:
+            assert told.wait(10)
+            told.clear()
+    assert not skills.take_watched()
+
+
+def test_a_watch_on_a_workspace_keeps_its_changes_until_they_are_taken(tmp_path: Path, write: Write) -> None:
+    skills = WorkspaceSkills(tmp_path)
+    told = threading.Event()
+    with skills.watch(told.set):
+        assert wait_for(write, told, "pdf")
+    assert skills.take_watched().added == ("pdf",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.errors import CheckpointError, SessionError, SkillError
 from skillshelf.explain import RequestExplanation, explain_request
+from skillshelf.listing import Level
 from skillshelf.sandbox import GitGuard, Sandbox, find_sandbox
 from skillshelf.shelf import Shelf
 from skillshelf.shelf.workspace_skills import WorkspaceSkills
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from skillshelf.listing import Listing, ListingForm
+    from skillshelf.search import Match
+
+_CLEAR_SCORE = 0.7
+"""A match below it may have nothing to do with the request: everyday requests score up to 0.7 by chance."""
 
 ResultT = TypeVar("ResultT")
 
@@ -211,15 +216,38 @@ class AgentCore:
         """Give the next model call a fresh listing, because the beginning of its prompt changes anyway."""
         self.loop.window.feed(self.conversation).renew()
 
+    def find_clear_match(self, request: str) -> Match | None:
+        """Return the skill that fits a request best, if it clearly does."""
+        matches = self.shelf.search(request, 1, min_score=_CLEAR_SCORE)
+        return matches[0] if matches and matches[0].is_clear else None
+
+    def is_left_out(self, match: Match, used: Collection[str]) -> bool:
+        """Return True if the model could have loaded a skill and did not.
+
+        `used` has the names of tools that it called, and of skills that ran apart.
+        """
+        if match.name not in self.shelf.catalog or self.listing.level_of(match.name) == Level.FULL:
+            return False
+        names = {match.name, *match.copies, *self.shelf.permissions_of(match.name)}
+        loaded = (text.name for text in loaded_skills(self.conversation.messages))
+        return names.isdisjoint([*used, *loaded])
+
     def explain_unused(self, name: str, request: str = "") -> Unused:
         """Explain why the model did not use a skill for a request, by default the user's last message.
 
-        For the last message, this is about the listing that the model got. Raises SkillError if there is no request.
+        Without a name, this is about the skill that fits best. For the last message, it is about the listing that the
+        model got. Raises SkillError if there is no request, or no name and no skill that fits.
         """
         last = self._find_last_request()
         wanted = request.strip() or last
         if not wanted:
             raise SkillError("Nothing was said yet. Give the request: /why-not NAME fill in this form")
+
+        if not name:
+            matches = self.shelf.search(wanted, 1)
+            if not matches:
+                raise SkillError("No skill fits your last message. To ask about one of them: /why-not NAME")
+            name = matches[0].name
 
         listing = self.listing if wanted == last else None
         explanation = explain_request(

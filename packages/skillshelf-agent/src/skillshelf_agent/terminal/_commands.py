@@ -110,7 +110,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("clear", "the same as /new", _start_session),
             Command("init", "let the agent write an AGENTS.md for this folder", _write_guidance, "[WHAT MATTERS]"),
             Command("skills", "the skills on the shelf", lambda face, _: face.print(view_skills(face.core))),
-            Command("why-not", "why the model did not use a skill", show_why_not, "NAME [REQUEST]", complete_skill),
+            Command("why-not", "why the model did not use a skill", show_why_not, "[NAME [REQUEST]]", complete_skill),
             Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
             Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
             Command("effort", "how much the model reasons", _set_effort, "[EFFORT]", complete_effort),

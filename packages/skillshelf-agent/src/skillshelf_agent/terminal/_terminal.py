@@ -15,7 +15,7 @@ from skillshelf.settings import Mode
 from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
 from skillshelf_agent import AgentCore, Attachment, Job, Settings
-from skillshelf_agent.events import NOTHING_SPENT, Event
+from skillshelf_agent.events import NOTHING_SPENT, Event, Finished, SideStarted, SkillsReloaded, ToolCalled
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._alerts import DONE
 from skillshelf_agent.terminal._approval import Questions
@@ -64,8 +64,16 @@ class Terminal:
         self._reported_problems: set[tuple[str, str]] = set()
         self._line: asyncio.Task[None] | None = None
         """The command or message that is running."""
+        self._is_idle = False
+        """True while the next line is waited for."""
         self._viewer: asyncio.Task[None] | None = None
         self._in_turn = False
+        self._is_finished = False
+        """True if the last turn came to its end."""
+        self._used: set[str] = set()
+        """The tools that the model called in the last turn, and the skills that ran apart."""
+        self._mentioned: set[tuple[str, str]] = set()
+        """The skills that were named as unused, each with the conversation."""
 
     def print(self, *parts: RenderableType) -> None:
         self.console.print(*clean_output(parts), sep="\n")
@@ -120,7 +128,7 @@ class Terminal:
 
     async def _answer_lines(self) -> None:
         while not self._is_leaving:
-            self._reviewer.announce_changes()
+            self._announce_changes()
             await asyncio.to_thread(self._prepare_completion)
             self._report_problems()
             text = await self._read_line()
@@ -131,8 +139,12 @@ class Terminal:
     async def _read_line(self) -> str | None:
         """Return the next line that the user sent, or None at the end of the input."""
         self.footer.is_working = False
+        self._is_idle = True
         self.footer.redraw()
-        return await self.footer.next_line()
+        try:
+            return await self.footer.next_line()
+        finally:
+            self._is_idle = False
 
     async def say(self, text: str) -> None:
         """Run a command or send a message. Escape and Ctrl+C stop it."""
@@ -168,12 +180,24 @@ class Terminal:
             elif text.rstrip() in LEAVING_WORDS:
                 self.leave()
             elif not await run_command(self, self.commands, text):
-                await self.send(self.core.process_message(text, await self.attach(text)))
+                await self._answer(text)
         except SkillError as error:
             self.screen.pause()
             self.console.print(Text(clean(str(error)), "red"))
             if isinstance(self.commands.find(text), UnknownCommand):
                 self.footer.give_back()
+
+    async def _answer(self, text: str) -> None:
+        """Send a message, and name the skill that fits it if the model left it unused."""
+        turn = self.send(self.core.process_message(text, await self.attach(text)))
+        # Beside the model's work: the first search takes a third of a second, to import what compares meanings.
+        match, _ = await asyncio.gather(asyncio.to_thread(self.core.find_clear_match, text), turn)
+        if match is None or not self._is_finished or not self.core.is_left_out(match, self._used):
+            return
+        mention = (self.core.conversation.id, match.name)
+        if mention not in self._mentioned:
+            self._mentioned.add(mention)
+            self.print(Text(f"{match.name} matched ({match.score:.2f}) but wasn't used · /why-not", "dim"))
 
     async def attach(self, text: str) -> Sequence[Attachment]:
         found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True)
@@ -183,14 +207,24 @@ class Terminal:
 
     async def send(self, events: AsyncIterator[Event]) -> None:
         self._in_turn = True
+        self._is_finished = False
+        self._used.clear()
         try:
             self.screen.show_waiting()
             async for event in events:
+                self._note(event)
                 async with self.questions.lock:
                     self.screen.show(event)
         finally:
             self._in_turn = False
             self.screen.pause()
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case ToolCalled(name=name) | SideStarted(skill=name):
+                self._used.add(name)
+            case Finished(stopped=is_stopped):
+                self._is_finished = not is_stopped
 
     @contextmanager
     def waiting(self, activity: str) -> Iterator[None]:
@@ -293,7 +327,24 @@ class Terminal:
         complete(self.commands, "/skills:qxzqxz")
 
     def _watch_skills(self) -> AbstractContextManager[object]:
+        loop = asyncio.get_running_loop()
+
+        def note_change() -> None:
+            self._prepare_completion()
+            loop.call_soon_threadsafe(announce_if_idle)
+
+        def announce_if_idle() -> None:
+            if self._is_idle:  # otherwise when the line in progress has ended
+                self._announce_changes()
+                self.footer.redraw()
+
         with suppress(MissingExtraError):
             if not self.core.skills.frozen:
-                return self.core.skills.watch(self._prepare_completion)
+                return self.core.skills.watch(note_change)
         return nullcontext()  # each turn sweeps the folders anyway
+
+    def _announce_changes(self) -> None:
+        delta = self.core.skills.take_watched()
+        if delta:
+            self.screen.show(SkillsReloaded(delta.added, delta.changed, delta.removed))
+        self._reviewer.announce_changes()

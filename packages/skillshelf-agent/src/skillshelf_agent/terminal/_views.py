@@ -464,10 +464,11 @@ def _format_state(state: PathState) -> str:
 
 
 async def show_why_not(face: ChatFace, typed: str) -> None:
-    """Explain why a skill was not used for the last message, or for the request after its name. Raises SkillError."""
+    """Explain why a skill was not used for the last message, or for the request after its name. Raises SkillError.
+
+    Without a name, this is about the skill that fits the last message best.
+    """
     name, _, request = typed.strip().partition(" ")
-    if not name:
-        raise SkillError("Which skill? Type /why-not NAME, and a request if you mean another than your last message.")
     with face.waiting("the skill is looked up"):
         unused = await asyncio.to_thread(face.core.explain_unused, name, request)
     for line in _view_unused(unused):

@@ -23,7 +23,13 @@ _MAX_PATHS = 500
 class Watch:
     """Reloads the shelf when files under its folders change, until closed."""
 
-    def __init__(self, shelf: "Shelf", on_change: Callable[[Delta], None] | None = None) -> None:
+    def __init__(
+        self,
+        shelf: "Shelf",
+        on_change: Callable[[Delta], None] | None = None,
+        reload: Callable[[list[str] | None], Delta] | None = None,
+    ) -> None:
+        """`reload` is called with the changed paths instead of `shelf.reload`; None stands for too many of them."""
         try:
             import watchfiles
         except ImportError:
@@ -31,6 +37,7 @@ class Watch:
 
         self._shelf = shelf
         self._on_change = on_change
+        self._reload = reload or shelf.reload
         self._watch = watchfiles.watch
         self._stop = threading.Event()
         self.failure: Exception | None = None
@@ -47,14 +54,11 @@ class Watch:
 
         for paths in self._wait_for_changes(existing):
             try:
-                self._reload(paths)
+                delta = self._reload(paths if len(paths) <= _MAX_PATHS else None)
+                if delta and self._on_change:
+                    self._on_change(delta)
             except Exception as error:  # nothing above a thread would catch it
                 self.failure = error
-
-    def _reload(self, paths: list[str]) -> None:
-        delta = self._shelf.reload(paths if len(paths) <= _MAX_PATHS else None)
-        if delta and self._on_change:
-            self._on_change(delta)
 
     def _wait_for_changes(self, roots: list[str]) -> Iterator[list[str]]:
         batches = self._watch(

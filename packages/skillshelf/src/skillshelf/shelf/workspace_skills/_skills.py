@@ -90,7 +90,7 @@ class WorkspaceSkills:
 
         self._guidance = ProjectGuidance(workspace, trust)
         self._watched = Delta()
-        """The changes that the watcher reloaded since the last turn."""
+        """The changes that the watch reloaded and nobody has taken."""
         self._reported_faults: set[str] = set()
 
     @property
@@ -213,19 +213,38 @@ class WorkspaceSkills:
         return " ".join([changes, *describe_pending(self.pending), "/skills trust shows everything and asks."])
 
     def watch(self, on_change: Callable[[], None]) -> Watch:
-        """Reload automatically. The next turn reports the changes. Raises MissingExtraError."""
+        """Reload automatically, and call `on_change` in a thread if a skill changed or begins to wait for review.
 
-        def collect(delta: Delta) -> None:
+        `take_watched`, or the next turn, reports the changes. Raises MissingExtraError.
+        """
+        known = self._list_pending_versions()
+
+        def reload(paths: list[str] | None) -> Delta:
+            nonlocal known
+            delta = self.shelf.reload(paths)
+            if paths is None or any(self._guidance.includes(path) for path in paths):
+                self._guidance.read()
             self._watched = _combine(self._watched, delta)
-            on_change()
+            before = known
+            known = self._list_pending_versions()
+            if delta or known != before:
+                on_change()
+            return delta
 
-        return self.shelf.watch(collect)
+        return Watch(self.shelf, reload=reload)
 
-    def reload_for_turn(self) -> Delta:
-        """Bring the shelf up to date. Return everything that changed since the last turn."""
+    def _list_pending_versions(self) -> set[tuple[str, str]]:
+        return {(pending.location, pending.tree) for pending in self.pending}
+
+    def take_watched(self) -> Delta:
+        """Return what the watch has reloaded since the last call or turn."""
         watched = self._watched
         self._watched = Delta()
-        return _combine(watched, self.reload())
+        return watched
+
+    def reload_for_turn(self) -> Delta:
+        """Bring the shelf up to date. Return everything that changed since the last turn or `take_watched`."""
+        return _combine(self.take_watched(), self.reload())
 
     def reload(self) -> Delta:
         """Bring the shelf up to date with the disk, unless the skills are frozen."""
