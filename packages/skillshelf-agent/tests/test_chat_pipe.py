@@ -15,6 +15,7 @@ from agent_kit import agent, prompts
 from chats import chat, script, tool
 from openai_api import OpenAIApi
 from prepared import SKILLSHELF
+from skillshelf.trust import Trust
 from skillshelf_agent import Settings
 from skillshelf_agent.events import Event, Finished
 from skillshelf_agent.terminal import Pipe
@@ -248,3 +249,20 @@ def test_disclosure_is_chosen_by_option_and_a_listing_beyond_the_window_is_repor
     assert chat(*options, cwd=tmp_path).stderr == ""
     wrong = chat(*options, "--disclosure", "all", cwd=tmp_path)
     assert (wrong.returncode, "must be one of auto, catalog, full" in wrong.stderr) == (2, True)
+
+
+def test_a_markdown_command_is_sent_once_it_is_approved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its text with the arguments is the message. It grants no tools, and does not choose the model."""
+    path = tmp_path / ".claude/commands/git/fix.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nallowed-tools: Bash\nmodel: haiku\n---\nFix issue #$1.\n")
+    core = agent(tmp_path, "Fixed.", trust=Trust.open())
+    assert asyncio.run(Pipe(core, Settings(), as_json=False).run("/git:fix 3")) == 1
+    assert "/git:fix is waiting for your review" in capsys.readouterr().err
+    core.skills.approve(core.skills.pending)
+    core.reload_skills()
+    assert asyncio.run(Pipe(core, Settings(), as_json=False).run("/git:fix 3")) == 0
+    output = capsys.readouterr()
+    assert output.out == "Fixed.\n"
+    assert "asks for the model haiku, which a command cannot choose" in output.err
+    assert prompts(core) == ["Fix issue #3.\n"]

@@ -138,6 +138,21 @@ def test_project_instructions_are_pending_too(run: Run, tmp_path: Path) -> None:
     assert run("trust", "--revoke", "AGENTS.md")[1] == "revoked AGENTS.md (1 version)\n"
 
 
+def test_markdown_commands_are_pending_too(run: Run, tmp_path: Path) -> None:
+    """They are counted, listed, shown, approved and revoked by their path."""
+    path = ".claude/commands/git/commit.md"
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text("---\nmodel: haiku\nallowed-tools: Bash(git add:*)\n---\nCommit $1.\n")
+    assert "1 pending command in" in run("trust")[1]
+    shown = run("trust", "--show", path)[1]
+    assert "│ Commit $1." in shown
+    assert "Bash(git add:*)" in shown
+    assert "asks for this model" not in shown  # a command does not get it
+    assert run("trust", "--yes", path)[0] == 0
+    assert [row.split()[:2] for row in run("trust", "--list")[1].splitlines()][1] == [path, "approved"]
+    assert run("trust", "--revoke", path)[1] == f"revoked {path} (1 version)\n"
+
+
 def test_a_damaged_record_is_reported(run: Run) -> None:
     """W13: the user learns that nothing counts as approved, and where the record went."""
     run("trust", "--yes", "pdf")

@@ -234,6 +234,20 @@ def test_an_agent_cannot_write_instructions_for_sessions_in_other_folders(folder
     assert trusted_text(own.root / "kept/AGENTS.md", Trust.open(), own.root) == ("Mine.", None)
 
 
+@pytest.mark.parametrize("place", [".claude/commands/git", "sub/.agents/commands"])
+def test_an_agent_cannot_write_commands_for_later_sessions(place: str, own: Workspace) -> None:
+    """W08: the user would type a name that they know."""
+    mine = own.root / ".claude/commands/mine.md"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("Mine.")
+    with look(own.root).agent_at_work():
+        (own.root / place).mkdir(parents=True)
+        (own.root / place / "commit.md").write_text("EVIL")
+    text, pending = trusted_text(own.root / place / "commit.md", Trust.open(), own.root)
+    assert (text, bool(pending and pending.by_agent)) == (None, True)
+    assert trusted_text(mine, Trust.open(), own.root) == ("Mine.", None)
+
+
 def test_instructions_among_dependencies_are_not_the_users_own(own: Workspace) -> None:
     """They are the work of others, who may be anyone."""
     file = own.root / "node_modules/left-pad/AGENTS.md"

@@ -17,16 +17,27 @@ from skillshelf.errors import (
     SkillError,
     SkillNotFoundError,
 )
-from skillshelf.explain import explain_unavailable
+from skillshelf.explain import describe_waiting, explain_unavailable
 from skillshelf.files import make_private_folders, replace_file, state_home
 from skillshelf.lint import check_name, check_skill, suggest_name
 from skillshelf.settings import CHOICES, load_settings, save_choice
-from skillshelf.shelf.workspace_skills import describe_delta
-from skillshelf.slash import SKILL_PREFIX, Command, CommandCall, Commands, Suggestion, UnknownCommand, skill_commands
+from skillshelf.shelf.workspace_skills import MarkdownCommand, describe_delta
+from skillshelf.slash import (
+    SKILL_PREFIX,
+    Command,
+    CommandCall,
+    Commands,
+    Suggestion,
+    UnknownCommand,
+    expand_command,
+    markdown_commands,
+    skill_commands,
+)
 from skillshelf.sources.entry_points import load_extension
 from skillshelf.text import clean, clean_line, count_noun
+from skillshelf.trust import name_command
 from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, resolve
-from skillshelf_agent.events import Event, ToolCalled, ToolReturned
+from skillshelf_agent.events import Event, Notice, ToolCalled, ToolReturned
 from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf_agent.terminal._face import ChatFace
 from skillshelf_agent.terminal._jobs import register_job_commands
@@ -157,6 +168,10 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     commands.register(SKILL_PREFIX, skill_commands(lambda: face.core.shelf.catalog, _invoke_skill, count_tokens))
     for problem in commands.register_entry_points():
         face.print(Text(clean(problem), "yellow"))
+    taken = commands.table().entries
+    commands.register(
+        "", markdown_commands(lambda: face.core.skills.commands, _send_command, face.core.shelf.counter, taken)
+    )
     return commands
 
 
@@ -170,12 +185,15 @@ async def run_command(face: ChatFace, commands: Commands[ChatFace], text: str) -
             unknown = explain_unavailable(face.core.shelf, typed.removeprefix(SKILL_PREFIX), "/skills")
             if unknown.reason:
                 raise unknown
+            waiting = (name_command(item.key) for item in face.core.skills.pending if item.kind == "command")
+            if typed in waiting:
+                raise SkillError(f"{describe_waiting(f'/{typed}', 1)}. /skills trust shows it and asks.")
             raise SkillError(str(resolved))
         case CommandCall(command, arguments):
             try:
-                waiting = command.run(face, arguments)
-                if waiting is not None:
-                    await waiting
+                running = command.run(face, arguments)
+                if running is not None:
+                    await running
             except SkillError:
                 raise
             except Exception as error:  # the chat survives the code of others
@@ -216,6 +234,22 @@ def _list_known_models() -> tuple[str, ...]:
 
 async def _invoke_skill(face: ChatFace, name: str, arguments: str) -> None:
     await face.send(face.core.invoke_skill(name, arguments, await face.attach(arguments)))
+
+
+async def _send_command(face: ChatFace, command: MarkdownCommand, arguments: str) -> None:
+    events = face.core.process_message(expand_command(command, arguments), await face.attach(arguments))
+    note = ""
+    if command.model:
+        asked = f"/{command.name} asks for the model {command.model}, which a command cannot choose"
+        note = f"{asked}: {face.core.model.name} answers."
+    await face.send(_begin_with(note, events))
+
+
+async def _begin_with(note: str, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+    if note:
+        yield Notice(note)
+    async for event in events:
+        yield event
 
 
 def _start_session(face: ChatFace, _: str) -> None:

@@ -165,7 +165,7 @@ def _print_list(workspace: TrustedWorkspace, out: Output) -> None:
     items = workspace.find_all()
     own = workspace.own
     if own:
-        applies = "its skills, AGENTS.md and CLAUDE.md apply as they change"
+        applies = "its skills, commands, AGENTS.md and CLAUDE.md apply as they change"
         out.print(f"This repository has been your own since {own.since[:10]}: {applies}.")
         out.print()
     if items:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TrustItem(NamedTuple):
-    """A skill, an instruction file or a folder of eval cases in the workspace, and the user's decision on it."""
+    """A skill, a file of instructions, a command or a folder of eval cases, and the user's decision on it."""
 
     source: "TrustedSource"
     key: str
@@ -56,14 +56,14 @@ class TrustItem(NamedTuple):
 class _TrustedFolder:
     """One of the folders with the project's skills, as the agent would see it."""
 
-    def __init__(self, folder: str, trust: "Trust", instruction_files: Sequence[str] = ()) -> None:
+    def __init__(self, folder: str, trust: "Trust", files: Sequence[str] = ()) -> None:
         from skillshelf.sources import DirectorySource
         from skillshelf.trust import TrustedSource
 
         self.trust = trust
         self.source = TrustedSource(DirectorySource(folder, "project"), trust)
         self.root = self.source.root
-        self._instruction_files = instruction_files
+        self._files = files
 
     def find_all(self) -> list[TrustItem]:
         """Return everything here that needs approval, and everything that was approved here and is gone now."""
@@ -73,9 +73,9 @@ class _TrustedFolder:
         for key, skill in self.source.served.items():
             location = f"{self.root}/{key}"
             items[key] = TrustItem(self.source, key, skill.name, location, skill.tree, None, unapproved.get(key))
-        for item in self._find_own_instruction_files():
+        for item in self._find_own_files():
             items[item.key] = item
-        for pending in (*self.source.pending, *self._find_pending_instruction_files()):
+        for pending in (*self.source.pending, *self._find_pending_files()):
             location = f"{self.root}/{pending.key}"
             items[pending.key] = TrustItem(
                 self.source, pending.key, pending.name, location, _approved_tree(pending), pending
@@ -87,21 +87,21 @@ class _TrustedFolder:
                 items.setdefault(item.key, item)
         return list(items.values())
 
-    def _find_pending_instruction_files(self) -> "list[Pending]":
+    def _find_pending_files(self) -> "list[Pending]":
         from skillshelf.trust import trusted_text
 
         files = []
-        for path in self._instruction_files:
+        for path in self._files:
             pending = trusted_text(path, self.trust, self.root).pending
             if pending:
                 files.append(pending)
         return files
 
-    def _find_own_instruction_files(self) -> list[TrustItem]:
+    def _find_own_files(self) -> list[TrustItem]:
         from skillshelf.trust import find_unapproved_file
 
         items = []
-        for path in self._instruction_files:
+        for path in self._files:
             content = find_unapproved_file(path, self.trust, self.root)
             if content and self.source.own:
                 items.append(
@@ -149,10 +149,11 @@ class TrustedWorkspace:
     """Everything in a workspace that the agent uses only with the user's approval."""
 
     def __init__(self, workspace: Workspace) -> None:
-        from skillshelf.trust import Trust, find_instruction_files
+        from skillshelf.trust import Trust, find_command_files, find_instruction_files
 
         self.trust = Trust.open()
-        files = [file for folder in workspace.levels() for file in find_instruction_files(folder)]
+        levels = workspace.levels()
+        files = [file for folder in levels for file in (*find_instruction_files(folder), *find_command_files(folder))]
         outer = [_TrustedFolder(folder, self.trust) for folder in workspace.outer]
         self.root = workspace.root
         self._folders = [_TrustedFolder(workspace.root, self.trust, files), *outer]

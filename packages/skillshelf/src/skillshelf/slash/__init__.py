@@ -12,6 +12,7 @@ from skillshelf.slash._commands import (
     parse_command,
 )
 from skillshelf.slash._completion import ListFiles, complete
+from skillshelf.slash._markdown import expand_command, markdown_commands
 from skillshelf.slash._ranking import MAX_SUGGESTIONS, NameIndex, rank
 from skillshelf.slash._skills import (
     AppliedSkill,
@@ -38,6 +39,8 @@ __all__ = [
     "UnknownCommand",
     "apply_message",
     "complete",
+    "expand_command",
+    "markdown_commands",
     "parse_command",
     "parse_invocation",
     "rank",

@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING
 from skillshelf.lazy import export_lazily
 from skillshelf.trust._approvals import OwnChanges, OwnRepository, Pending
 from skillshelf.trust._other_content import (
+    COMMAND_FOLDERS,
     INSTRUCTION_FILES,
     approve_file_write,
+    find_command_files,
     find_instruction_files,
     find_pending_folder,
     find_unapproved_file,
     find_unapproved_folder,
+    is_command_file,
+    list_commands,
+    name_command,
     trusted_text,
 )
 from skillshelf.trust._source import TrustedSource, UnreviewedFile, find_pending_skill, needs_review
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from skillshelf.trust._script_folders import ScriptFolders
 
 __all__ = [
+    "COMMAND_FOLDERS",
     "INSTRUCTION_FILES",
     "MINE_CONSEQUENCE",
     "MINE_QUESTION",
@@ -47,11 +53,15 @@ __all__ = [
     "UnreviewedFile",
     "approve_file_write",
     "describe_kinds",
+    "find_command_files",
     "find_instruction_files",
     "find_pending_folder",
     "find_pending_skill",
     "find_unapproved_file",
     "find_unapproved_folder",
+    "is_command_file",
+    "list_commands",
+    "name_command",
     "needs_review",
     "review_lines",
     "review_text",

@@ -16,13 +16,13 @@ from skillshelf.trust._trees import Snapshot, SnapshotEntry, TreeCopy, read_veri
 
 VERSION = 2
 
-Kind = Literal["skill", "file", "folder"]
-"""A skill, a file of project instructions, or a folder of eval cases."""
+Kind = Literal["skill", "file", "command", "folder"]
+"""A skill, a file of project instructions, a Markdown command, or a folder of eval cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A skill, a file of project instructions, or a folder of eval cases that the user has not approved as it is."""
+    """A skill, a file of instructions, a command, or a folder of eval cases that the user has not approved as it is."""
 
     root: str
     """The workspace."""
@@ -58,9 +58,14 @@ class Pending:
     @property
     def folder(self) -> str:
         """The folder, below the root, that the paths of the snapshot start from."""
-        if self.kind == "file":
+        if self.is_file:
             return os.path.dirname(self.key)
         return self.key
+
+    @property
+    def is_file(self) -> bool:
+        """True if it is a single file, and not a folder."""
+        return self.kind in ("file", "command")
 
     @property
     def file(self) -> str:
@@ -108,7 +113,7 @@ class OwnRepository:
             return False
         folder = content.folder
         # Dependencies are the work of others, and nothing looks there for instructions that an agent changed.
-        if content.kind == "file" and not SKIPPED_FOLDERS.isdisjoint(folder.split("/")):
+        if content.is_file and not SKIPPED_FOLDERS.isdisjoint(folder.split("/")):
             return False
         return not is_foreign(content.root, folder, [entry.path for entry in content.snapshot.entries])
 

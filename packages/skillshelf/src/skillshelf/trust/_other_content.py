@@ -1,6 +1,7 @@
-"""Content beside the skills that is approved in the same way: project instructions, and folders of eval cases."""
+"""Content beside the skills that is approved in the same way: project instructions, commands, folders of eval cases."""
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -18,6 +19,10 @@ from skillshelf.trust._trees import Snapshot, TreeCopy, hash_file, read_verified
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 """The names of files with project instructions. If a folder has several, they apply in this order."""
 
+COMMAND_FOLDERS = (".agents/commands", ".claude/commands")
+"""Where a folder keeps its Markdown commands, in order of precedence."""
+_COMMAND_FILE = re.compile(r"(?:.*/)?\.(?:agents|claude)/commands/(?P<below>.+\.md)", re.S)
+
 
 def find_instruction_files(folder: str) -> list[str]:
     """Return the paths of a folder's instruction files, whether they exist or not, without one that repeats another.
@@ -30,6 +35,33 @@ def find_instruction_files(folder: str) -> list[str]:
     if _leads_to(claude, agents) or _repeats(claude, agents):
         return [agents]
     return [agents, claude]
+
+
+def find_command_files(folder: str) -> list[str]:
+    """Return the paths of the Markdown commands in a folder's places for them."""
+    return [f"{folder}/{place}/{path}" for place in COMMAND_FOLDERS for path in list_commands(folder, place)]
+
+
+def list_commands(folder: str, place: str = "") -> list[str]:
+    """Return the paths of the commands below a place in a folder. Links are not followed."""
+    try:
+        with open_below(folder, place.split("/") if place else []) as top:
+            files = [entry for entry in walk(top) if entry.kind == "file"]
+    except (OSError, NotPlainFile):
+        return []
+    return [file.path for file in files if file.name.endswith(".md") and file.name not in SKILL_FILES]
+
+
+def is_command_file(path: str) -> bool:
+    """Return True for a file that is a Markdown command by its path."""
+    return _COMMAND_FILE.fullmatch(path) is not None and os.path.basename(path) not in SKILL_FILES
+
+
+def name_command(path: str) -> str:
+    """Return what a user types for the command in a file: `git:commit` for `.claude/commands/git/commit.md`."""
+    match = _COMMAND_FILE.fullmatch(path)
+    below = match["below"] if match else path
+    return below.removesuffix(".md").replace("/", ":")
 
 
 def _leads_to(link: str, file: str) -> bool:
@@ -87,7 +119,7 @@ def trusted_text(path: str | os.PathLike[str], trust: Trust, root: str | os.Path
 
 
 def approve_file_write(path: str, sha256: str, trust: Trust, root: str) -> bool:
-    """Approve a file of project instructions that the agent wrote with the whole change in the user's sight.
+    """Approve an instruction file or a command that the agent wrote with the whole change in the user's sight.
 
     `sha256` is the hash of the content that the user saw. Return False if the file has another one by now, or cannot be
     approved. Raises TrustError if the record cannot be written.
@@ -113,7 +145,7 @@ def find_unapproved_file(path: str, trust: Trust, root: str) -> Pending | None:
 
 
 def find_file_trees(root: str) -> dict[str, str]:
-    """Return the files of project instructions, by path below the root, as the hash of their content.
+    """Return the files of project instructions and commands, by path below the root, as the hash of their content.
 
     All folders count, except those of other repositories inside: an agent that works at the root could write
     instructions for one that starts deeper. For a folder that cannot be read whole there is an entry without a hash.
@@ -128,7 +160,8 @@ def find_file_trees(root: str) -> dict[str, str]:
 
     with suppress(FileNotFoundError, NotADirectoryError, NotPlainFile), open_below(root, []) as top:
         for entry in walk(top, enter, report):
-            if entry.name in INSTRUCTION_FILES and not is_foreign(root, os.path.dirname(entry.path), [entry.name]):
+            is_content = entry.name in INSTRUCTION_FILES or is_command_file(entry.path)
+            if is_content and not is_foreign(root, os.path.dirname(entry.path), [entry.name]):
                 trees[entry.path] = _read_file(root, entry.path).snapshot.tree
     return trees
 
@@ -140,7 +173,7 @@ def _describe_file(trust: Trust, top: str, below: str, file: "_InstructionFile")
         name=below,
         snapshot=file.snapshot,
         location=f"{top}/{below}",
-        kind="file",
+        kind="command" if is_command_file(below) else "file",
         copy=_last_in_use(trust, top, below),
         blocked=trust.refusal(top) or file.fault,
     )

@@ -17,7 +17,7 @@ from skillshelf.skills import SkillDescriptor
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean, clean_line, count_noun, decode_text, find_hidden, show_hidden
 from skillshelf.text.hidden import CONTROL
-from skillshelf.trust._approvals import Pending
+from skillshelf.trust._approvals import Kind, Pending
 from skillshelf.trust._limits import (
     MAX_COMMAND_LINES,
     MAX_COMPARE_STEPS,
@@ -62,7 +62,8 @@ def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes])
     skill = _read_skill(contents.get(first, b""))
     if skill is not None:
         yield Finding("allowed-tools", list(skill.allowed_tools))
-        yield Finding("how it runs", list(_describe_run(skill)))
+        if first in SKILL_FILES:  # nothing else runs apart, or with the model that it names
+            yield Finding("how it runs", list(_describe_run(skill)))
     yield Finding("commands in the text", [f"{path}: {match[1]}" for path, match in _find_all(_COMMAND, texts)])
     yield Finding(
         "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
@@ -204,16 +205,19 @@ def summary(pending: Pending) -> str:
     return _show_line(f"{pending.name} ({pending.status}): {', '.join(facts)}")
 
 
+_NOUNS: dict[Kind, str] = {"skill": "skill", "command": "command", "folder": "eval folder"}
+"""What to call so many of a kind. Files of instructions are named."""
+
+
 def describe_kinds(pending: Sequence[Pending], adjective: str = "") -> str:
     """Count pending content by its kind: `2 pending skills, AGENTS.md and 1 pending eval folder`."""
-    skills = sum(content.kind == "skill" for content in pending)
-    folders = sum(content.kind == "folder" for content in pending)
+    counts = Counter(content.kind for content in pending)
     parts = []
-    if skills:
-        parts.append(count_noun(skills, f"{adjective} skill".lstrip()))
-    parts += [_show_line(content.name) for content in pending if content.kind == "file"]
-    if folders:
-        parts.append(count_noun(folders, f"{adjective} eval folder".lstrip()))
+    for kind, noun in _NOUNS.items():
+        if counts[kind]:
+            parts.append(count_noun(counts[kind], f"{adjective} {noun}".lstrip()))
+        if kind == "skill":
+            parts += [_show_line(content.name) for content in pending if content.kind == "file"]
     *most, last = parts
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -438,8 +442,8 @@ class ReviewQuestion(NamedTuple):
 
 
 MINE_CONSEQUENCE = (
-    "Its skills, AGENTS.md and CLAUDE.md apply as soon as they change, without a question: your own edits, and also "
-    "whatever `git pull` or another checkout brings. Only what the agent changes still waits for you."
+    "Its skills, commands, AGENTS.md and CLAUDE.md apply as soon as they change, without a question: your own edits, "
+    "and also whatever `git pull` or another checkout brings. Only what the agent changes still waits for you."
 )
 """What follows if the user declares a repository their own."""
 MINE_QUESTION = ReviewQuestion(

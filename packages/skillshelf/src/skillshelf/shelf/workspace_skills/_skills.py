@@ -13,7 +13,7 @@ from skillshelf.files import NotPlainFile, count_shared_names, read_file
 from skillshelf.shelf._shelf import Shelf, project_sources, workspace_sources
 from skillshelf.shelf._turn import Turn
 from skillshelf.shelf.watch import Watch
-from skillshelf.shelf.workspace_skills._guidance import ProjectGuidance
+from skillshelf.shelf.workspace_skills._project_files import MarkdownCommand, ProjectFiles
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.skills import BaseSkill, Choice, Delta, Diagnostic
 from skillshelf.sources import SKILL_FILES
@@ -88,7 +88,7 @@ class WorkspaceSkills:
             )
             self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
-        self._guidance = ProjectGuidance(workspace, trust)
+        self._files = ProjectFiles(workspace, trust)
         self._watched = Delta()
         """The changes that the watch reloaded and nobody has taken."""
         self._reported_faults: set[str] = set()
@@ -96,13 +96,18 @@ class WorkspaceSkills:
     @property
     def guidance(self) -> str:
         """The texts of the project's AGENTS.md and CLAUDE.md files, as far as the user approved them."""
-        return self._guidance.text
+        return self._files.guidance
+
+    @property
+    def commands(self) -> tuple[MarkdownCommand, ...]:
+        """The Markdown commands of the project, as far as the user approved them, and the user's own."""
+        return self._files.commands
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The project's skills and instruction files that the user has not approved as they are now."""
+        """The project's skills, instruction files and commands that the user has not approved as they are now."""
         skills = [pending for source in self.trusted for pending in source.pending]
-        return (*skills, *self._guidance.pending)
+        return (*skills, *self._files.pending)
 
     def find_pending_skills(self) -> tuple[Pending, ...]:
         """Return the pending skills, with the approvals that another process has written meanwhile."""
@@ -118,7 +123,7 @@ class WorkspaceSkills:
     def drift(self) -> tuple[str, ...]:
         """The names of skills that are not exactly as they were approved here: new, changed or gone."""
         names = [pending.name for source in self.trusted for pending in source.unapproved]
-        names += [pending.name for pending in self._guidance.find_unapproved()]
+        names += [pending.name for pending in self._files.find_unapproved()]
         names += [name for source in self.trusted for name in source.gone]
         return tuple(names)
 
@@ -222,8 +227,8 @@ class WorkspaceSkills:
         def reload(paths: list[str] | None) -> Delta:
             nonlocal known
             delta = self.shelf.reload(paths)
-            if paths is None or any(self._guidance.includes(path) for path in paths):
-                self._guidance.read()
+            if paths is None or any(self._files.includes(path) for path in paths):
+                self._files.read()
             self._watched = _combine(self._watched, delta)
             before = known
             known = self._list_pending_versions()
@@ -250,7 +255,7 @@ class WorkspaceSkills:
         """Bring the shelf up to date with the disk, unless the skills are frozen."""
         if self.frozen:
             return Delta()
-        self._guidance.read()
+        self._files.read()
         return self.shelf.reload()
 
     # -- what the agent writes ----------------------------------------------------------------------------------------
@@ -264,8 +269,8 @@ class WorkspaceSkills:
 
     def is_reviewed(self, path: str) -> bool:
         """Return True if the user approved the file as it is now, or if it does not exist or need approval."""
-        if self._guidance.includes(path):
-            return self._guidance.is_reviewed(path)
+        if self._files.includes(path):
+            return self._files.is_reviewed(path)
         return all(source.is_reviewed(path) for source in self.trusted)
 
     def record_write(self, turn: Turn, path: str, text: str, is_seen: bool) -> RecordedWrite:
@@ -275,16 +280,16 @@ class WorkspaceSkills:
         that the user has seen in full is approved.
         """
         is_skill_file = os.path.basename(path) in SKILL_FILES
-        is_guidance = self._guidance.includes(path)
-        if not is_skill_file and not is_guidance and not self._is_in_skill(path):
+        is_project_file = self._files.includes(path)
+        if not is_skill_file and not is_project_file and not self._is_in_skill(path):
             return RecordedWrite(Delta(), "")
         if self.frozen:
             return RecordedWrite(Delta(), "The skills of this session are frozen: this change is not used.")
 
         problem = self._approve_write(path, text) if is_seen else ""
-        if is_guidance:
-            self._guidance.read()
-            if self._guidance.is_pending(path) and not problem:
+        if is_project_file:
+            self._files.read()
+            if self._files.is_pending(path) and not problem:
                 problem = _say_waiting("The file")
             return RecordedWrite(Delta(), problem)
         delta = turn.wrote(path)
@@ -310,8 +315,8 @@ class WorkspaceSkills:
             return "The file is not as the user saw it: another program changed it."
         sha256 = hashlib.sha256(data).hexdigest()
         try:
-            if self._guidance.includes(path):
-                self._guidance.approve_write(path, sha256)
+            if self._files.includes(path):
+                self._files.approve_write(path, sha256)
             else:
                 for source in self.trusted:
                     source.approve_writes({path: sha256})
