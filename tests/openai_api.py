@@ -44,8 +44,12 @@ def chunk(text: str) -> str:
 class OpenAIApi:
     """`requests` holds the body of every call. A client that asks for a stream gets one."""
 
-    def __init__(self, steps: Sequence[Step], *, usage: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, steps: Sequence[Step] = (), *, usage: Mapping[str, int] | None = None, listing: Step | None = None
+    ) -> None:
+        """`listing` is the answer to a request for the server's models: its JSON, or a failure. By default, none."""
         self.steps = list(steps)
+        self.listing = listing or Fault(404)
         self.requests: list[dict[str, Any]] = []
         self.usage = usage
 
@@ -56,6 +60,15 @@ class OpenAIApi:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                listing = api.listing
+                if isinstance(listing, Broken):
+                    self._break(listing)
+                elif isinstance(listing, Fault):
+                    self._answer(listing.status, listing.body, listing.headers)
+                else:
+                    self._answer(200, str(listing), {"content-type": "application/json"})
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))

@@ -16,7 +16,7 @@ from chats import chat, script, tool
 from openai_api import OpenAIApi
 from prepared import SKILLSHELF
 from skillshelf.trust import Trust
-from skillshelf_agent import Settings
+from skillshelf_agent import AgentCore, Settings, resolve
 from skillshelf_agent.events import Event, Finished
 from skillshelf_agent.terminal import Pipe
 
@@ -249,6 +249,17 @@ def test_disclosure_is_chosen_by_option_and_a_listing_beyond_the_window_is_repor
     assert chat(*options, cwd=tmp_path).stderr == ""
     wrong = chat(*options, "--disclosure", "all", cwd=tmp_path)
     assert (wrong.returncode, "must be one of auto, catalog, full" in wrong.stderr) == (2, True)
+
+
+def test_the_models_of_the_provider_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def ask(url: str) -> int:
+        settings = Settings(base_url=url, model="tiny")
+        core = AgentCore(resolve(settings), tmp_path)
+        return await Pipe(core, settings, as_json=False).run("/model")
+
+    with OpenAIApi(listing=json.dumps({"data": [{"id": "tiny"}, {"id": "large"}]})).serve() as url:
+        assert asyncio.run(ask(url)) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == ["openai-chat:large", "openai-chat:tiny, in use"]
 
 
 def test_a_markdown_command_is_sent_once_it_is_approved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

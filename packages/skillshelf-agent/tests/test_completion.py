@@ -400,6 +400,10 @@ def test_models_complete_after_slash_model() -> None:
     assert names[:2] == ["openai:gpt-6.1-sol", "anthropic:claude-sonnet-5-5"]
     assert len(names) == len(set(names))
     assert "mistral:" in names
+    offered = ["openai:gpt-6.1-sol", "openai:qwen3:8b"]
+    names = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "", offered)]
+    assert names[:3] == [*offered, "anthropic:claude-sonnet-5-5"]
+    assert [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "qwen3:", offered)] == offered[1:]
     of_one = [candidate.text for candidate in list_models("openai:gpt-6.1-sol", "anthropic:cl")]
     assert of_one
     assert all(name.startswith("anthropic:") for name in of_one)

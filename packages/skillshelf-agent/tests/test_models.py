@@ -28,8 +28,18 @@ from pydantic_ai.models import known_model_names
 from pydantic_ai.usage import RequestUsage
 
 from agent_kit import say
+from openai_api import Broken, Fault, OpenAIApi, Step
 from skillshelf.errors import ModelUnavailableError, SettingsError, SkillNotFoundError
-from skillshelf_agent import DEFAULTS, AgentCore, ChosenModel, Settings, explain_error, resolve, usage_of
+from skillshelf_agent import (
+    DEFAULTS,
+    AgentCore,
+    ChosenModel,
+    Settings,
+    explain_error,
+    list_offered_models,
+    resolve,
+    usage_of,
+)
 from skillshelf_agent._explain import error_sentences
 from skillshelf_agent._models import SERVER_WINDOW
 from skillshelf_agent.terminal import Pipe
@@ -398,3 +408,86 @@ def test_a_missing_model_or_key_is_reported_before_anything_heavy_is_imported(
     )
     assert "No model was chosen" in done.stderr or "needs the environment variable ANTHROPIC_API_KEY" in done.stderr
     assert done.stdout == "2 []\n"
+
+
+# -- what a provider offers -------------------------------------------------------------------------------------------
+
+
+def list_served(listing: Step) -> list[str]:
+    """Return the models that a server on this machine lists."""
+
+    async def ask(url: str) -> list[str]:
+        return await list_offered_models(resolve(Settings(base_url=url, model="tiny")))
+
+    with OpenAIApi(listing=listing).serve() as url:
+        return asyncio.run(ask(url))
+
+
+def test_the_models_of_a_server_are_listed() -> None:
+    names = list_served(json.dumps({"data": [{"id": "tiny"}, {"id": "qwen3:8b"}, {"id": "org/large"}]}))
+    assert names == ["openai-chat:org/large", "openai-chat:qwen3:8b", "openai-chat:tiny"]
+
+
+@pytest.mark.parametrize(
+    ("listing", "problem"),
+    [
+        (Fault(404), r"openai-chat offers no list of its models \(HTTP 404\)"),
+        (
+            Fault(401, json.dumps({"error": {"message": f"Wrong key: {SECRET}"}})),
+            r"did not list its models \(HTTP 401\)",
+        ),
+        (Fault(200, json.dumps({"data": []}), {"content-type": "application/json"}), "offers no list of its models"),
+        (Fault(200, json.dumps({"data": None}), {"content-type": "application/json"}), "offers no list of its models"),
+        (Fault(200, f"<html>{SECRET}</html>"), "openai-chat"),
+    ],
+)
+def test_a_server_without_a_list_says_what_to_type(
+    listing: Step, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key is never in the sentence, even if the server repeats it."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    with pytest.raises(ModelUnavailableError, match=problem) as caught:
+        list_served(listing)
+    assert "/model PROVIDER:MODEL" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_list_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skillshelf_agent._models._LIST_SECONDS", 0.2)
+    with pytest.raises(ModelUnavailableError, match="did not list its models within"):
+        list_served(Broken(then="hang"))
+
+
+def test_the_lists_of_anthropic_and_google_are_read() -> None:
+    """Google's has models that do not answer messages, too."""
+    pytest.importorskip("google.genai")
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+    from pydantic_ai.providers.google import GoogleProvider
+
+    claude = {"id": "claude-x", "type": "model", "display_name": "X", "created_at": "2026-01-01T00:00:00Z"}
+    listing = json.dumps(
+        {
+            "data": [claude],
+            "has_more": False,
+            "models": [
+                {"name": "models/gemini-x", "supportedGenerationMethods": ["generateContent"]},
+                {"name": "models/embedding-x", "supportedGenerationMethods": ["embedContent"]},
+            ],
+        }
+    )
+
+    async def ask(url: str) -> list[str]:
+        anthropic = AnthropicModel("claude-x", provider=AnthropicProvider(api_key=SECRET, base_url=url))
+        google = GoogleModel("gemini-x", provider=GoogleProvider(api_key=SECRET, base_url=url))
+        models = [ChosenModel(anthropic, "anthropic:claude-x", 1), ChosenModel(google, "google:gemini-x", 1)]
+        return [name for model in models for name in await list_offered_models(model)]
+
+    with OpenAIApi(listing=listing).serve() as url:
+        assert asyncio.run(ask(url.removesuffix("/v1"))) == ["anthropic:claude-x", "google:gemini-x"]
+
+
+def test_a_model_without_a_provider_has_no_list(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailableError, match="offers no list of its models"):
+        asyncio.run(list_offered_models(ChosenModel.from_model(ScriptedModel("Hello."))))

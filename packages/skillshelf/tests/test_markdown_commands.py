@@ -99,7 +99,7 @@ def test_the_same_commands_are_the_same_tuple(tmp_path: Path) -> None:
 def test_a_command_is_used_as_it_was_approved(tmp_path: Path) -> None:
     path = put(tmp_path / ".claude/commands/fix.md", "Fix it.")
     skills = WorkspaceSkills(tmp_path, trust=Trust.open())
-    assert skills.commands == ()
+    assert not skills.commands
     assert [(item.kind, item.name, item.status) for item in skills.pending] == [
         ("command", ".claude/commands/fix.md", "new")
     ]
@@ -107,7 +107,7 @@ def test_a_command_is_used_as_it_was_approved(tmp_path: Path) -> None:
     skills.reload()
     path.write_text("Delete it.")
     skills.reload()
-    assert [command.text for command in skills.commands] == ["Fix it."]
+    assert [fix.text for fix in skills.commands] == ["Fix it."]
     assert [item.status for item in skills.pending] == ["changed"]
     assert [command.text for command in WorkspaceSkills(tmp_path, trust=Trust.open()).commands] == ["Fix it."]
 
@@ -115,7 +115,7 @@ def test_a_command_is_used_as_it_was_approved(tmp_path: Path) -> None:
 def test_the_users_own_commands_need_no_approval(tmp_path: Path) -> None:
     put(Path.home() / ".agents/commands/standup.md", "Write my standup.")
     skills = WorkspaceSkills(tmp_path, trust=Trust.open())
-    assert list(commands_of(skills)) == ["standup"]
+    assert [own.name for own in skills.commands] == ["standup"]
     assert skills.pending == ()
 
 

@@ -197,6 +197,55 @@ def _find_newest_claude(family: str, provider: str) -> str | None:
     return versions[max(versions)] if versions else None
 
 
+_LIST_SECONDS = 10.0
+_NO_LIST = (404, 405, 501)
+"""Answers of a server that does not know the request for its models."""
+
+
+async def list_offered_models(current: ChosenModel) -> list[str]:
+    """Return the models that the provider of the one in use offers, as `provider:model`.
+
+    Raises ModelUnavailableError if there is no list, or none that arrives in time.
+    """
+    import asyncio  # which a model that cannot be used has no need of
+
+    provider, _, _ = current.name.partition(":")
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            names = await _fetch_names(current.model)
+    except TimeoutError:
+        problem = f"{provider} did not list its models within {_LIST_SECONDS:.0f} seconds"
+    except Exception as error:  # each provider's library has errors of its own
+        problem = hide_keys(_explain_no_list(provider, error))
+    else:
+        problem = f"{provider} offers no list of its models"
+        if names:
+            return [f"{provider}:{name}" for name in sorted(names)]
+    raise ModelUnavailableError(f"{problem}. Give the name of one: /model PROVIDER:MODEL")
+
+
+async def _fetch_names(model: "Model[Any]") -> set[str]:
+    """Ask the provider for the names of its models. Return none if its library cannot ask."""
+    client: Any = getattr(model, "client", None)
+    google = getattr(client, "aio", None)
+    if google is not None:
+        found = [each async for each in await google.models.list()]
+        able = [each for each in found if "generateContent" in (each.supported_actions or ["generateContent"])]
+        return {str(each.name).removeprefix("models/") for each in able if each.name}
+    if not hasattr(client, "models") or not hasattr(client, "with_options"):
+        return set()
+    return {str(each.id) async for each in client.with_options(max_retries=0).models.list()}
+
+
+def _explain_no_list(provider: str, error: Exception) -> str:
+    status = getattr(error, "status_code", None) or getattr(error, "code", None)
+    if status in _NO_LIST:
+        return f"{provider} offers no list of its models (HTTP {status})"
+    if isinstance(status, int):
+        return f"{provider} did not list its models (HTTP {status})"
+    return f"{provider} could not be asked for its models: {str(error).rstrip('.')}"
+
+
 def _make_scripted(settings: Settings) -> ChosenModel:
     """Return a model that plays the steps of a file, for demonstrations and tests."""
     from skillshelf_agent.testing import ScriptedModel, read_script

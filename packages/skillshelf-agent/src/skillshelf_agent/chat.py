@@ -98,7 +98,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
         def open_agent(user: "User") -> "OpenedAgent":
             return _open_agent(args, workspace, attached, user)
 
-        return asyncio.run(run_terminal(open_agent, out.console, args.message or ""))
+        return asyncio.run(run_terminal(open_agent, out.console, settings, args.message or ""))
     return _answer_once(_open_agent(args, workspace, attached), args)
 
 

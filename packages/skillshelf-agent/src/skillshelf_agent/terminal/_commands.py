@@ -12,6 +12,7 @@ from rich.text import Text
 
 from skillshelf.errors import (
     CheckpointError,
+    ModelUnavailableError,
     SessionError,
     SettingsError,
     SkillError,
@@ -36,7 +37,7 @@ from skillshelf.slash import (
 from skillshelf.sources.entry_points import load_extension
 from skillshelf.text import clean, clean_line, count_noun
 from skillshelf.trust import name_command
-from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, resolve
+from skillshelf_agent import DEFAULTS, MODES, WRITING, explain_error, list_offered_models, resolve
 from skillshelf_agent.events import Event, Notice, ToolCalled, ToolReturned
 from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf_agent.terminal._face import ChatFace
@@ -107,8 +108,22 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
     def complete_server(_: str) -> Sequence[Suggestion]:
         return [Suggestion(server.name, meta=server.state) for server in face.core.servers.servers]
 
+    offered: list[str] = []
+
     def complete_model(typed: str) -> Sequence[Suggestion]:
-        return list_models(face.core.model.name, typed)
+        return list_models(face.core.model.name, typed, offered)
+
+    async def choose_model(face: ChatFace, name: str) -> None:
+        _choose_model(face, name)
+        if name.strip():
+            return
+        try:
+            with face.waiting("the provider is asked for its models"):
+                offered[:] = await list_offered_models(face.core.model)
+        except ModelUnavailableError as error:
+            face.print(Text(str(error), "yellow"))
+        else:
+            face.offer_models(offered)
 
     def complete_effort(_: str) -> Sequence[Suggestion]:
         return [Suggestion(effort) for effort in (*face.core.model.efforts, _DEFAULT_EFFORT)]
@@ -123,7 +138,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("skills", "the skills on the shelf", lambda face, _: face.print(view_skills(face.core))),
             Command("why-not", "why the model did not use a skill", show_why_not, "[NAME [REQUEST]]", complete_skill),
             Command("context", "what fills the model's window", lambda face, _: face.print(view_context(face.core))),
-            Command("model", "the model in use, or another one", _choose_model, "[PROVIDER:MODEL]", complete_model),
+            Command("model", "choose another model", choose_model, "[PROVIDER:MODEL]", complete_model),
             Command("effort", "how much the model reasons", _set_effort, "[EFFORT]", complete_effort),
             Command("cost", "what this session has cost, by model", lambda face, _: face.print(*view_cost(face.core))),
             Command("undo", "take back the files that the last turn changed", _undo, "[FILE]"),
@@ -209,16 +224,18 @@ def find_new_problems(commands: Commands[ChatFace], reported: set[tuple[str, str
     return [f"The commands of {owner!r}: {message}" for owner, message in problems]
 
 
-def list_models(current: str, typed: str) -> Sequence[Suggestion]:
-    """Return what can be typed after `/model`.
+def list_models(current: str, typed: str, offered: Sequence[str] = ()) -> Sequence[Suggestion]:
+    """Return what can be typed after `/model`. `offered` are the models that the provider in use has listed.
 
-    Without a provider: the model in use, a default for each provider. With one: all its models.
+    Without a provider: the model in use, those offered, a default for each provider. With one: all its models.
     """
     provider, colon, _ = typed.partition(":")
     if colon:
-        return [Suggestion(name) for name in _list_known_models() if name.startswith(f"{provider}:")]
+        known = [name for name in _list_known_models() if name.startswith(f"{provider}:")]
+        return [Suggestion(name) for name in [name for name in offered if typed in name] or known]
 
     names: dict[str, str] = {current: ""}
+    names |= dict.fromkeys(offered, "")
     names |= dict.fromkeys(DEFAULTS.values(), "its provider's all-round model")
     names |= {f"{name.partition(':')[0]}:": "" for name in _list_known_models()}
     names[current] = "in use"

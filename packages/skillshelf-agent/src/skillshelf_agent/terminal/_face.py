@@ -74,6 +74,9 @@ class ChatFace(Protocol):
     def offer_text(self, text: str) -> None:
         """Give the user a text to edit and send."""
 
+    def offer_models(self, names: Sequence[str]) -> None:
+        """Show the user the models that they can choose."""
+
     async def declare_mine(self) -> None:
         """Ask the user whether this repository is their own, and record it."""
 

@@ -114,6 +114,9 @@ class Pipe:
     def offer_text(self, text: str) -> None:
         self.print(Text(text))
 
+    def offer_models(self, names: Sequence[str]) -> None:
+        self.print(*(f"{name}, in use" if name == self.core.model.name else name for name in names))
+
     async def declare_mine(self) -> None:
         raise SkillError("This needs a terminal to ask in. Run `skillshelf trust --mine` in one.")
 

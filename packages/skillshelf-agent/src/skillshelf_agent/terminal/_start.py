@@ -21,6 +21,7 @@ from skillshelf_agent.terminal._keyboard import Keyboard, Line, open_history
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from skillshelf.settings import Settings
     from skillshelf.skills import AskUser
     from skillshelf_agent import Approve, AskVariable
     from skillshelf_agent.terminal._terminal import Terminal
@@ -42,11 +43,11 @@ _SECONDS_TO_END = 5.0
 """How long a running turn may take to end when the program must."""
 
 
-async def run_terminal(open_agent: OpenAgent, console: "Console", first_message: str = "") -> int:
+async def run_terminal(open_agent: OpenAgent, console: "Console", settings: "Settings", first_message: str = "") -> int:
     """Chat until the user leaves or the terminal is closed. Return the exit code.
 
     `open_agent` is called in a thread once the prompt is on the screen. Its errors end the chat. `first_message` is
-    answered before the first line that the user sends.
+    answered before the first line that the user sends. `settings` are those of the user, whatever session they resume.
     """
     loop = asyncio.get_running_loop()
     # Ctrl+Z reaches a program that is being started too. With vfork(), it would stop before it is one, and this process
@@ -75,7 +76,7 @@ class TerminalChat:
     """The user's terminal during a chat: its prompt, its signals and its end."""
 
     def __init__(
-        self, open_terminal: Callable[[Footer], "Terminal"], settings: Settings, keyboard: Keyboard | None = None
+        self, open_terminal: Callable[[Footer], "Terminal"], settings: "Settings", keyboard: Keyboard | None = None
     ) -> None:
         """`open_terminal` is called in a thread, with the prompt on the screen."""
         self._open_terminal = open_terminal

@@ -259,6 +259,9 @@ class Terminal:
     def offer_text(self, text: str) -> None:
         self.footer.offer(text)
 
+    def offer_models(self, names: Sequence[str]) -> None:
+        self.footer.offer("/model ")  # the menu has them
+
     async def declare_mine(self) -> None:
         async with self.questions.lock:
             await self._reviewer.declare_mine_if_sure()
