@@ -16,6 +16,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from skillshelf import MemorySource, Shelf
+from skillshelf.settings import Settings
 from skillshelf.slash import SKILL_PREFIX, Command, Commands, skill_commands
 from skillshelf_agent.terminal._footer import Footer
 from skillshelf_agent.terminal._keyboard import Keyboard
@@ -39,7 +40,7 @@ class Prompt:
     """A footer, and keys for it."""
 
     def __init__(self, keys: PipeInput) -> None:
-        self.footer = Footer(Keyboard(), InMemoryHistory())
+        self.footer = Footer(Keyboard(), InMemoryHistory(), Settings())
         self._keys = keys
         self.footer.connect(
             SlashCompleter(make_commands(), lambda path: ["README.md", "src/"]),
@@ -48,6 +49,8 @@ class Prompt:
             stop=lambda: None,
             unfold=lambda: None,
             change_policy=lambda: None,
+            list_todos=list,
+            rewind=lambda: None,
         )
 
     @property

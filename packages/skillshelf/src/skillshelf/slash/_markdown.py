@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable, Container, Sequence
 
 from skillshelf.shelf.workspace_skills import MarkdownCommand
-from skillshelf.slash._commands import Command, FaceT, parse_command
-from skillshelf.slash._skills import SKILL_PREFIX, fill_placeholders
+from skillshelf.slash._commands import SKILL_PREFIX, Command, FaceT, parse_command
+from skillshelf.slash._skills import fill_placeholders
 from skillshelf.text.tokens import Counter
 
 Send = Callable[[FaceT, MarkdownCommand, str], Awaitable[None] | None]
