@@ -117,6 +117,20 @@ def test_a_message_takes_twenty_files_and_five_images(tmp_path: Path) -> None:
     assert (len(images.attachments), len(images.problems)) == (5, 2)
 
 
+def test_a_pasted_image_goes_along_under_its_name(tmp_path: Path) -> None:
+    """Also in a long message, and with the same limits as one in a file."""
+    core = agent(tmp_path, "A dot.")
+    found = core.find_attachments("what is [image #1]? " + "x" * 3_000, pasted={"[image #1]": PNG})
+    assert [(each.name, each.image and each.image.data) for each in found.attachments] == [("[image #1]", PNG)]
+    six = {f"[image #{number}]": PNG for number in range(6)}
+    assert "a message takes 5 images" in core.find_attachments("go", pasted=six).problems[0]
+    large = core.find_attachments("go", pasted={"[image #1]": PNG + bytes(5_000_000), "[image #2]": b"BM"})
+    assert [problem.partition(": ")[2] for problem in large.problems] == [
+        "it has more than 5,000,000 bytes.",
+        "it is no image that a model takes.",
+    ]
+
+
 def test_an_image_that_the_model_does_not_take_is_left_out_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(PNG)
     core = AgentCore(TestModel(profile=ModelProfile(supports_image_input=False)), tmp_path)

@@ -247,6 +247,35 @@ def test_piped_text_attaches_nothing(tmp_path: Path) -> None:
     assert "clementine" not in message
 
 
+def test_an_image_is_pasted_from_the_clipboard(tmp_path: Path) -> None:
+    """Words stand for it in the prompt, and Backspace removes them as a whole."""
+    (tmp_path / "clipboard.png").write_bytes(PNG)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    xclip = programs / "xclip"
+    xclip.write_text(f"#!/bin/sh\ncase $5 in TARGETS) echo image/png;; *) cat {tmp_path}/clipboard.png;; esac\n")
+    xclip.chmod(0o755)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    env = {"DISPLAY": ":0", "WAYLAND_DISPLAY": "", "PATH": f"{programs}:{os.environ['PATH']}"}
+    terminal = OnTerminal("--model", script(tmp_path, "A dot."), cwd=folder, env=env)
+    terminal.see_idle()
+    terminal.send("what is \x16")
+    terminal.see("› what is [image #1]")
+    terminal.send(" \x16")
+    terminal.see("[image #2]")
+    terminal.send("\x7f\r")
+    terminal.see("attached [image #1]: image/png")
+    terminal.see("A dot.")
+    terminal.see_idle()
+    terminal.send("\x04")
+    assert terminal.end() == 0
+    sessions = Sessions(str(folder))
+    with sessions.open(sessions.ids()[0]) as session:
+        [content] = [part.content for message in session.messages for part in _prompts(message)]
+    assert [part.data for part in content if isinstance(part, BinaryContent)] == [PNG]
+
+
 def test_an_image_goes_with_the_message(tmp_path: Path) -> None:
     """By its name in the workspace, and by the absolute path that a terminal inserts for a dropped file."""
     work = tmp_path / "work"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,15 @@ from skillshelf.errors import FileAccessError
 from skillshelf.files import is_at_or_inside
 from skillshelf.text import clean, count_noun, text_for_model, truncate_middle
 from skillshelf.text.tokens import Counter, estimate
-from skillshelf_agent.filetools import FileAccess, Media, list_directory, read_page, show_path
+from skillshelf_agent.filetools import (
+    MAX_MEDIA_BYTES,
+    FileAccess,
+    Media,
+    list_directory,
+    read_page,
+    show_path,
+    sniff_media_type,
+)
 from skillshelf_agent.sessions import mark_attachment
 
 if TYPE_CHECKING:
@@ -87,11 +95,11 @@ class AttachmentFinder:
         self._access = access
         self._model = model
 
-    def find(self, message: str, *, dropped: bool = False) -> FoundAttachments:
+    def find(self, message: str, *, dropped: bool, pasted: Mapping[str, bytes]) -> FoundAttachments:
         """Read the files that a message mentions as `@path` or `@"path with spaces"`.
 
         With `dropped`, the absolute path of an image in a short message counts, too, wherever the image is: terminals
-        insert it when the user drops a file on them.
+        insert it when the user drops a file on them. `pasted` are images without a file, each by its name.
         """
         found = FoundAttachments()
         for path in dict.fromkeys(_find_mentions(message)):
@@ -99,6 +107,8 @@ class AttachmentFinder:
         if dropped and len(message) <= _MAX_DROP_MESSAGE:
             for path in dict.fromkeys(_find_dropped_images(message)):
                 self._attach_dropped(path, found)
+        for name, data in pasted.items():
+            self._attach_pasted(name, data, found)
         return found
 
     def _attach(self, typed: str, found: FoundAttachments) -> None:
@@ -118,6 +128,23 @@ class AttachmentFinder:
             access = FileAccess(os.path.dirname(real))
         self._add(real, access, found, shown=path)
 
+    def _attach_pasted(self, name: str, data: bytes, found: FoundAttachments) -> None:
+        media_type = sniff_media_type(data)
+        if not media_type.startswith("image/"):
+            found.problems.append(f"{name} was not attached: it is no image that a model takes.")
+        elif len(data) > MAX_MEDIA_BYTES:
+            found.problems.append(f"{name} was not attached: it has more than {MAX_MEDIA_BYTES:,} bytes.")
+        else:
+            self._keep(_make_image(name, f"The user attached {name} from the clipboard:", data, media_type), found)
+
+    def _keep(self, attachment: Attachment, found: FoundAttachments) -> None:
+        """Add an attachment to those found, if it can go with them."""
+        problem = self._find_problem(attachment, found.attachments)
+        if problem:
+            found.problems.append(f"{attachment.name} was not attached: {problem}.")
+        else:
+            found.attachments.append(attachment)
+
     def _add(self, path: str, access: FileAccess, found: FoundAttachments, shown: str = "") -> None:
         shown = show_path(shown or path)
         if len(found.attachments) >= MAX_FILES:
@@ -128,12 +155,7 @@ class AttachmentFinder:
         except FileAccessError as error:
             found.problems.append(f"Not attached: {error}")
             return
-
-        problem = self._find_problem(attachment, found.attachments)
-        if problem:
-            found.problems.append(f"{shown} was not attached: {problem}.")
-        else:
-            found.attachments.append(attachment)
+        self._keep(attachment, found)
 
     def _find_problem(self, attachment: Attachment, others: Sequence[Attachment]) -> str:
         """Return why a file cannot go with the others, or an empty string."""
@@ -264,8 +286,11 @@ def _read(access: FileAccess, path: str, shown: str) -> Attachment:
 
     page = read_page(access, path)
     if isinstance(page, Media):
-        image = BinaryContent(page.data, media_type=page.media_type)
-        summary = f"{page.media_type}, {max(1, len(page.data) >> 10):,} KiB"
-        return Attachment(shown, summary, f"The user attached the file {shown}:", image)
+        return _make_image(shown, f"The user attached the file {shown}:", page.data, page.media_type)
     lines = count_noun(max(0, page.count("\n") - 1), "line")
     return Attachment(shown, lines, f"The user attached a file, as it is now:\n{text_for_model(page)}")
+
+
+def _make_image(name: str, text: str, data: bytes, media_type: str) -> Attachment:
+    summary = f"{media_type}, {max(1, len(data) >> 10):,} KiB"
+    return Attachment(name, summary, text, BinaryContent(data, media_type=media_type))

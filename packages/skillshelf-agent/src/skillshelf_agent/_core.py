@@ -327,9 +327,14 @@ class AgentCore:
         if self._task:
             self._task.cancel()
 
-    def find_attachments(self, message: str, *, dropped: bool = False) -> FoundAttachments:
-        """Read the files that a message mentions as `@path`; with `dropped`, images by their absolute path, too."""
-        return AttachmentFinder(self._access, self.model).find(message, dropped=dropped)
+    def find_attachments(
+        self, message: str, *, dropped: bool = False, pasted: Mapping[str, bytes] | None = None
+    ) -> FoundAttachments:
+        """Read the files that a message mentions as `@path`; with `dropped`, images by their absolute path, too.
+
+        `pasted` are images that come without a file, by the words that stand for each in the message.
+        """
+        return AttachmentFinder(self._access, self.model).find(message, dropped=dropped, pasted=pasted or {})
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 

@@ -51,6 +51,7 @@ from skillshelf.settings import Settings
 from skillshelf.text import clean, clean_line
 from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent.terminal._alerts import Alerts
+from skillshelf_agent.terminal._clipboard import read_image
 from skillshelf_agent.terminal._keyboard import Keyboard, Line, LineQueue, Pastes
 from skillshelf_agent.terminal._keys import edit_text, find_editor, make_bindings, take_completion
 
@@ -111,7 +112,7 @@ class Footer:
         """True while a line is being answered."""
         self.keyboard = keyboard
         self.queue = LineQueue()
-        self._pastes = Pastes()
+        self.pastes = Pastes()
         self.stop: Callable[[], None] = lambda: None
         self.unfold: Callable[[], None] = lambda: self.show_hint(NOTHING_FOLDED)
         self.change_policy: Callable[[], None] = lambda: None
@@ -408,7 +409,7 @@ class Footer:
         is_empty = Condition(lambda: not self.buffer.text)
         has_queue = Condition(lambda: len(self.queue) > 0)
         ends_in_backslash = Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\"))
-        ends_in_paste = Condition(lambda: bool(self._pastes.find_end(self.buffer.document.text_before_cursor)))
+        ends_in_paste = Condition(lambda: bool(self.pastes.find_end(self.buffer.document.text_before_cursor)))
 
         @bindings.add("enter", filter=is_editing)
         def take_or_send(event: KeyPressEvent) -> None:
@@ -483,11 +484,15 @@ class Footer:
         @bindings.add(Keys.BracketedPaste)
         def paste(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-            event.current_buffer.insert_text(self._pastes.fold(text))
+            event.current_buffer.insert_text(self.pastes.fold(text))
+
+        @bindings.add("c-v", filter=is_editing)
+        def paste_image(event: KeyPressEvent) -> None:
+            event.app.create_background_task(self._paste_image())
 
         @bindings.add("backspace", filter=is_editing & ends_in_paste)
         def remove_paste(event: KeyPressEvent) -> None:
-            words = self._pastes.find_end(self.buffer.document.text_before_cursor)
+            words = self.pastes.find_end(self.buffer.document.text_before_cursor)
             self.buffer.delete_before_cursor(len(words))
 
         return bindings
@@ -507,7 +512,7 @@ class Footer:
 
     def _send(self, shown: str) -> None:
         """Queue the text of the editor, and clear it."""
-        text = self._pastes.unfold(shown)
+        text = self.pastes.unfold(shown)
         if text.strip():
             self.buffer.history.append_string(text)
             self.queue.put(Line(text, shown))
@@ -526,9 +531,17 @@ class Footer:
             self._is_own_stop = True
             os.kill(0, signal.SIGTSTP)
 
+    async def _paste_image(self) -> None:
+        try:
+            image = await asyncio.to_thread(read_image)
+        except SkillError as error:
+            print(self._break_question(str(error)))  # the footer shows it above itself
+        else:
+            self.buffer.insert_text(self.pastes.fold_image(image))
+
     async def _edit(self) -> None:
         """Open the text in the user's editor, and take it back as the editor saved it."""
-        text = self._pastes.unfold(self.buffer.text)
+        text = self.pastes.unfold(self.buffer.text)
         try:
             command = find_editor()
             async with self.suspended():

@@ -344,10 +344,11 @@ class LineQueue:
 
 
 class Pastes:
-    """Long pastes, each behind the words that stand for it in the editor."""
+    """Long pastes and images, each behind the words that stand for it in the editor."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
+        self._images: dict[str, bytes] = {}
 
     def fold(self, text: str) -> str:
         """Return the text to insert for a paste: the paste itself, or the words that stand for a long one."""
@@ -363,13 +364,23 @@ class Pastes:
         self._texts[words] = text
         return words
 
+    def fold_image(self, image: bytes) -> str:
+        """Return the words to insert for an image."""
+        words = f"[image #{len(self._images) + 1}]"
+        self._images[words] = image
+        return words
+
+    def find_images(self, text: str) -> dict[str, bytes]:
+        """Return the images that a text has the words for."""
+        return {words: image for words, image in self._images.items() if words in text}
+
     def unfold(self, shown: str) -> str:
         """Return the text with every paste in full."""
         return _FOLDED.sub(lambda words: self._texts.get(words[0], words[0]), shown)
 
     def find_end(self, shown: str) -> str:
         """Return the words for a paste at the end of this text, or an empty string."""
-        return next((words for words in self._texts if shown.endswith(words)), "")
+        return next((words for words in (*self._texts, *self._images) if shown.endswith(words)), "")
 
 
 def open_history() -> History:

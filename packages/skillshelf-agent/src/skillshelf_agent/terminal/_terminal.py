@@ -200,7 +200,8 @@ class Terminal:
             self.print(Text(f"{match.name} matched ({match.score:.2f}) but wasn't used · /why-not", "dim"))
 
     async def attach(self, text: str) -> Sequence[Attachment]:
-        found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True)
+        images = self.footer.pastes.find_images(text)
+        found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True, pasted=images)
         for line in describe_attachments(self.core, found):
             self.print(Text(line, "dim"))
         return found.attachments

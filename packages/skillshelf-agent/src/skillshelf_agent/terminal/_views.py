@@ -43,7 +43,7 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
             table.add_row(Text(clean_line(usage), "bold"), clean_line(entry.command.summary))
     table.add_row(Text("/NAME [ARGUMENTS]", "bold"), "apply a skill; /skills:NAME if a command has that name")
 
-    keys = "Tab completes · @ attaches a file · !command runs in your shell · Ctrl+J breaks the line"
+    keys = "Tab completes · @ attaches a file, Ctrl+V an image · !command runs in your shell · Ctrl+J breaks the line"
     more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results and reasoning in full"
     policy_key = "Shift+Tab changes the policy · Esc Esc goes back to an earlier message · Ctrl+D leaves"
     return Group(table, Text(keys, "dim"), Text(more_keys, "dim"), Text(policy_key, "dim"))

@@ -1,0 +1,62 @@
+"""Images from the clipboard, by the programs that the system has for it."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+
+from skillshelf.errors import SkillError
+
+_TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+_XCLIP = ("xclip", "-selection", "clipboard", "-o", "-t")
+_PNG_IN_HEX = re.compile(rb"PNGf([0-9A-Fa-f]+)")
+_SECONDS = 5.0
+"""How long a program may take. It asks the one that the image was copied in, which may hang."""
+
+
+def read_image() -> bytes:
+    """Return the image in the clipboard. Raises SkillError if there is none, or no program that can read it."""
+    readers = list(_find_readers())
+    if not readers:
+        raise SkillError(
+            "Images can't be pasted here: that needs wl-paste (on Wayland), xclip (on X11) or pngpaste (on macOS)."
+        )
+    for read in readers:
+        image = read()
+        if image:
+            return image
+    raise SkillError("There is no image in the clipboard.")
+
+
+def _find_readers() -> Iterator[Callable[[], bytes]]:
+    """Yield what may read the clipboard. Over ssh, nothing does: there is no desktop."""
+    if os.environ.get("WAYLAND_DISPLAY") and shutil.which("wl-paste"):
+        yield lambda: _read_typed(["wl-paste", "--list-types"], ["wl-paste", "--type"])
+    if os.environ.get("DISPLAY") and shutil.which("xclip"):
+        yield lambda: _read_typed([*_XCLIP, "TARGETS"], _XCLIP)
+    if shutil.which("pngpaste"):
+        yield lambda: _run(["pngpaste", "-"])
+    if shutil.which("osascript"):  # which every macOS has
+        yield _read_by_script
+
+
+def _read_typed(list_types: Sequence[str], read: Sequence[str]) -> bytes:
+    """Return the clipboard as the first type of an image that it has; empty if it has none."""
+    types = _run(list_types).decode(errors="replace").split()
+    wanted = next((each for each in _TYPES if each in types), "")
+    return _run([*read, wanted]) if wanted else b""
+
+
+def _read_by_script() -> bytes:
+    found = _PNG_IN_HEX.search(_run(["osascript", "-e", "get the clipboard as «class PNGf»"]))
+    return bytes.fromhex(found[1].decode()) if found else b""
+
+
+def _run(command: Sequence[str]) -> bytes:
+    """Return the output of a program; empty if it failed, as all of them do if there is nothing to read."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
+    return done.stdout if done.returncode == 0 else b""
