@@ -20,7 +20,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from rich.console import Console
 
-import skillshelf
+import skillshelf.cli
 from skillshelf.cli._recording import Frame
 from skillshelf_agent import AgentCore, ChosenModel, Settings
 from skillshelf_agent.terminal._approval import Questions
@@ -163,7 +163,7 @@ def run_beside(work: Coroutine[Any, Any, None]) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    recording = Path(skillshelf.__file__).with_name("demo.json")
+    recording = Path(skillshelf.cli.__file__).with_name("demo.json")
     text = json.dumps([asdict(frame) for frame in record_demo()], indent=1, ensure_ascii=False) + "\n"
     recording.write_text(text, encoding="utf-8")
     print(recording)

@@ -67,7 +67,7 @@ def test_a_pipe_gets_the_conversation_as_plain_text(run: Run) -> None:
         "../.ssh/id_rsa  Skill 'notes' does not offer",
         "+- There is a dark mode now. (#41)",
         "Allow write_file? [y]es [n]o",
-        "tokens (15%), by estimate",
+        "tokens (16%), by estimate",
     ):
         assert text in out
     assert "\x1b" not in out

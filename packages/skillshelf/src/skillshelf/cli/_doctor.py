@@ -186,6 +186,8 @@ def _show_value(name: str, value: object) -> str:
         return without_secrets(str(value))
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return str(value).lower()  # as TOML has it
     return str(value)
 
 
