@@ -83,9 +83,10 @@ def test_without_the_extra_it_plays_the_recording_and_names_the_command_that_ins
     assert "There is a dark mode now." in output
 
 
-@pytest.mark.parametrize("key", [b"q", b"\x03"])
-def test_a_key_leaves(key: bytes, tmp_path: Path) -> None:
-    code, output = watch(DEMO, tmp_path, keys=key, after="3 skills")
+@pytest.mark.parametrize(("key", "after"), [(b"q", ""), (b"q", "3 skills"), (b"\x03", "3 skills")])
+def test_a_key_leaves(key: bytes, after: str, tmp_path: Path) -> None:
+    """Even one that is pressed as soon as anything is on the screen."""
+    code, output = watch(DEMO, tmp_path, keys=key, after=after)
     assert (code, "dark mode" in output) == (0 if key == b"q" else 130, False)
 
 

@@ -99,7 +99,7 @@ def _single_keys() -> Iterator[None]:
         return
     before = termios.tcgetattr(sys.stdin)
     try:
-        tty.setcbreak(sys.stdin)
+        tty.setcbreak(sys.stdin, termios.TCSADRAIN)  # a key that was pressed before this counts
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
