@@ -782,15 +782,17 @@ def flip_with_link(real: Path, target: Path) -> Iterator[None]:
         process.communicate()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("flipped", "target"),
     [(f"victim/{GUIDE}", "secret.md"), ("victim/references", "stolen/references"), ("victim", "stolen")],
     ids=["the-file", "the-references-folder", "the-skills-folder"],
 )
 def test_swapping_a_component_for_a_link_never_returns_an_outside_byte(
-    flipped: str, target: str, workspace: Workspace
+    flipped: str, target: str, workspace: Workspace, long: bool
 ) -> None:
-    """P02-P06: in 34,000 reads each while a link comes and goes, the gate returns the file or a typed error."""
+    """P02-P06: in thousands of reads while a link comes and goes, the gate returns the file or a typed error."""
+    reads = 34_000 if long else 8_500
     workspace.skill("victim", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
     place, descriptor = shelf.catalog.find("victim").place, shelf.catalog["victim"]
@@ -798,7 +800,7 @@ def test_swapping_a_component_for_a_link_never_returns_an_outside_byte(
     texts = errors = 0
     deadline = time.monotonic() + 60
     with flip_with_link(workspace.root / flipped, workspace.outside / target):
-        while texts + errors < 34_000 or not (texts and errors):
+        while texts + errors < reads or not (texts and errors):
             assert time.monotonic() < deadline, f"{texts} texts, {errors} errors: the race was not run"
             try:
                 assert source.reference(place.key, descriptor, GUIDE, 0, 4096).data == b"Inside."
@@ -807,22 +809,24 @@ def test_swapping_a_component_for_a_link_never_returns_an_outside_byte(
                 errors += 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("flipped", "target"),
     [("victim/SKILL.md", "stolen/SKILL.md"), ("victim", "stolen"), ("many", "")],
     ids=["the-file", "the-skills-folder", "the-folder-of-skills"],
 )
 def test_swapping_a_skill_for_a_link_never_serves_an_outside_skill(
-    flipped: str, target: str, workspace: Workspace
+    flipped: str, target: str, workspace: Workspace, long: bool
 ) -> None:
-    """P05, P06: in 700 sweeps each while a link comes and goes, no outside skill, description or text is served."""
+    """P05, P06: in hundreds of sweeps while a link comes and goes, no outside skill, description or text is served."""
     workspace.skill("victim", files={GUIDE: "Inside."})
     workspace.skill("many/stolen", files={GUIDE: "Inside."})
     shelf = workspace.shelf()
     outcomes: set[bool] = set()
+    sweeps = 700 if long else 175
     rounds, deadline = 0, time.monotonic() + 60
     with flip_with_link(workspace.root / flipped, workspace.outside / target):
-        while rounds < 700 or len(outcomes) < 2:
+        while rounds < sweeps or len(outcomes) < 2:
             assert time.monotonic() < deadline, "the race was not run"
             turn = shelf.turn()
             rounds += 1
@@ -833,11 +837,12 @@ def test_swapping_a_skill_for_a_link_never_serves_an_outside_skill(
     assert_neighbour(shelf)
 
 
-def test_swapping_a_folder_for_a_link_never_stops_a_reload(workspace: Workspace) -> None:
-    """P06: three seconds of sweeps while a link comes and goes raise nothing."""
+@pytest.mark.sampled
+def test_swapping_a_folder_for_a_link_never_stops_a_reload(workspace: Workspace, long: bool) -> None:
+    """P06: seconds of sweeps while a link comes and goes raise nothing."""
     workspace.skill("many/victim")
     shelf = workspace.shelf()
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + (3 if long else 1)
     with flip_with_link(workspace.root / "many", workspace.outside):
         while time.monotonic() < deadline:
             shelf.reload()

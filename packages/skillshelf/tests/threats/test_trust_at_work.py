@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import examples
 from skillshelf import DirectorySource
 from skillshelf.trust import Pending, Trust, TrustedSource, find_pending_folder, trusted_text
 
@@ -193,8 +194,9 @@ WORDS = ["user", "user takes back", "begin", "agent", "end", "kill", "look", "ap
 ACTIONS = st.lists(st.tuples(st.sampled_from(WORDS), NUMBER, st.sampled_from(sorted(PLACES))), max_size=20)
 
 
+@pytest.mark.sampled
 @given(ACTIONS)
-@settings(max_examples=60)
+@settings(max_examples=examples(80))
 def test_what_users_and_agents_do_comes_into_use_as_the_guide_says(actions: list[tuple[str, int, str]]) -> None:
     """No change of an agent does unless the user approves it, and each edit by the user if no agent interferes."""
     with tempfile.TemporaryDirectory() as folder:
