@@ -47,6 +47,17 @@ def test_piped_input_follows_the_message(tmp_path: Path) -> None:
     assert "review this\\n\\n+ a line" in saved
 
 
+def test_a_pipe_starts_without_the_libraries_of_a_screen(tmp_path: Path) -> None:
+    """Nor with the search, which a model may never ask for."""
+    words = ["-m", "skillshelf", "chat", "--model", script(tmp_path, "ok"), "-p", "go"]
+    command = [sys.executable, "-X", "importtime", *words]
+    result = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert result.stdout == "ok\n"
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in result.stderr.splitlines()}
+    assert "pydantic_ai" in imported
+    assert imported.isdisjoint({"prompt_toolkit", "markdown_it", "rapidfuzz", "sqlite3"})
+
+
 def test_a_reader_that_goes_away_ends_the_turn_quietly(tmp_path: Path) -> None:
     """As with `| head`: the exit code says so, and what had arrived is in the session's file."""
     reader, writer = os.pipe()

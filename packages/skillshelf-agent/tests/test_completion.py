@@ -34,10 +34,10 @@ from skillshelf_agent.terminal._keys import make_bindings
 from skillshelf_agent.terminal._prompt import (
     SlashCompleter,
     describe_suggestion,
-    format_tokens,
     list_workspace_files,
     rank_with_typos,
 )
+from skillshelf_agent.terminal._views import format_tokens
 
 
 def do_nothing(host: None, arguments: str) -> None:

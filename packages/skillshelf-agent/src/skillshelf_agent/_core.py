@@ -13,7 +13,6 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 
 from skillshelf.adapters.pydantic_ai import Skills
 from skillshelf.errors import CheckpointError, SessionError, SkillError
-from skillshelf.explain import RequestExplanation, explain_request
 from skillshelf.listing import Level
 from skillshelf.sandbox import GitGuard, Sandbox, find_sandbox
 from skillshelf.shelf import Shelf
@@ -45,6 +44,7 @@ from skillshelf_agent.sessions import InUse, SentMessage, Sessions, list_sent, l
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
+    from skillshelf.explain import RequestExplanation
     from skillshelf.listing import Listing, ListingForm
     from skillshelf.search import Match
 
@@ -238,6 +238,8 @@ class AgentCore:
         Without a name, this is about the skill that fits best. For the last message, it is about the listing that the
         model got. Raises SkillError if there is no request, or no name and no skill that fits.
         """
+        from skillshelf.explain import explain_request  # brings the search
+
         last = self._find_last_request()
         wanted = request.strip() or last
         if not wanted:

@@ -20,14 +20,15 @@ from skillshelf.errors import (
 )
 from skillshelf.explain import describe_waiting, explain_unavailable
 from skillshelf.files import make_private_folders, replace_file, state_home
-from skillshelf.lint import check_name, check_skill, suggest_name
 from skillshelf.settings import CHOICES, load_settings, save_choice
 from skillshelf.shelf.workspace_skills import MarkdownCommand, describe_delta
 from skillshelf.slash import (
+    MAX_SUGGESTIONS,
     SKILL_PREFIX,
     Command,
     CommandCall,
     Commands,
+    NameIndex,
     Suggestion,
     UnknownCommand,
     expand_command,
@@ -42,7 +43,6 @@ from skillshelf_agent.events import Event, Notice, ToolCalled, ToolReturned
 from skillshelf_agent.sessions import SessionInfo, export_json, export_markdown, last_answer
 from skillshelf_agent.terminal._face import ChatFace
 from skillshelf_agent.terminal._jobs import register_job_commands
-from skillshelf_agent.terminal._prompt import rank_with_typos
 from skillshelf_agent.terminal._rules import make_rule_commands
 from skillshelf_agent.terminal._screen import view_resumed
 from skillshelf_agent.terminal._views import (
@@ -80,7 +80,15 @@ _MAX_COUNTED = 1_000
 
 def make_commands(face: ChatFace) -> Commands[ChatFace]:
     """Return the built-in commands, one for each skill on the shelf, and those of installed packages."""
-    commands: Commands[ChatFace] = Commands(rank_with_typos)
+
+    def rank(query: str, names: NameIndex, limit: int = MAX_SUGGESTIONS) -> list[int]:
+        from skillshelf_agent.terminal._prompt import (
+            rank_with_typos,  # brings prompt_toolkit, which a pipe has no use for
+        )
+
+        return rank_with_typos(query, names, limit)
+
+    commands: Commands[ChatFace] = Commands(rank)
 
     def complete_skill(_: str) -> Sequence[Suggestion]:
         return [Suggestion(name, meta=skill.summary) for name, skill in face.core.shelf.catalog.items()]
@@ -584,6 +592,8 @@ async def learn(face: ChatFace, typed: str) -> None:
     """
     name = typed.strip()
     if name:
+        from skillshelf.lint import check_name, suggest_name
+
         faults = check_name(name)
         if faults:
             raise SkillError(f"{name!r} cannot be a skill's name: {faults[0].message}. Try: {suggest_name(name)}")
@@ -638,6 +648,8 @@ async def _find_all_problems(face: ChatFace, writes: _SkillWrites) -> list[str]:
 
 def find_problems(folder: str) -> list[str]:
     """Return what `skillshelf check` and the reader of eval cases find wrong with a skill."""
+    from skillshelf.lint import check_skill
+
     problems: list[str] = []
     name = os.path.basename(folder)
     for fault in check_skill(folder):

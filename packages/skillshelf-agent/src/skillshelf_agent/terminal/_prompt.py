@@ -26,6 +26,7 @@ from skillshelf.slash import (
 )
 from skillshelf.text import clean_line
 from skillshelf.text.rendering import truncate_cells
+from skillshelf_agent.terminal._views import format_tokens
 
 _MAX_LABEL_CELLS = 40
 _MIN_LABEL_CELLS = 12
@@ -87,15 +88,6 @@ def describe_suggestion(suggestion: Suggestion, cells: int = _MAX_META_CELLS, wi
         return (description + cost).rjust(width if cost else 0)
     gap = max(2, width - get_cwidth(description) - len(cost))
     return description + " " * gap + cost
-
-
-def format_tokens(count: int) -> str:
-    """Return the count in at most four characters: `950`, `1.2k`, `38k`."""
-    if count < 1000:
-        return str(count)
-    if count < 9950:
-        return f"{count / 1000:.1f}k"
-    return f"{count / 1000:.0f}k"
 
 
 def list_workspace_files(root: str | os.PathLike[str], prefix: str, limit: int = _MAX_FILES) -> list[str]:

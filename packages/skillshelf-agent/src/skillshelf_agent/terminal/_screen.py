@@ -27,12 +27,11 @@ from rich.text import Text as Line
 from skillshelf.shelf import LOAD_TOOL
 from skillshelf.shelf.workspace_skills import describe_delta
 from skillshelf.skills import Delta
-from skillshelf.text import clean, clean_line, count_noun, truncate, without_colors
-from skillshelf.text.rendering import markdown, truncate_cells
+from skillshelf.text import clean, clean_line, count_noun, rendering, truncate, without_colors
+from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent import AgentCore
 from skillshelf_agent import events as on
 from skillshelf_agent.sessions import typed_text
-from skillshelf_agent.terminal._answer import MarkdownStream
 from skillshelf_agent.terminal._quotes import UNFOLD_KEY, Diff, Excerpt, FoldedDiff, count_changed_lines
 
 # The argument that says most about a call, by tool. Other tools show their path or their first argument.
@@ -89,6 +88,9 @@ class Screen:
     """Prints one turn after the other, and draws the work in progress."""
 
     def __init__(self, console: Console) -> None:
+        # Markdown brings a parser with 60 modules, which the lines of a pipe don't need.
+        from skillshelf_agent.terminal._answer import MarkdownStream
+
         self.console = console
         self._answer = MarkdownStream(console)
         self._running_calls: dict[str, _RunningCall] = {}
@@ -477,7 +479,7 @@ def _view_exchange(exchange: _PastExchange) -> Iterator[RenderableType]:
     results = {part.tool_call_id: part for part in exchange.parts if isinstance(part, ToolReturnPart)}
     for part in exchange.parts:
         if isinstance(part, TextPart) and part.content.strip():
-            yield markdown(truncate(part.content, _MAX_ANSWER))
+            yield rendering.markdown(truncate(part.content, _MAX_ANSWER))
         elif isinstance(part, ToolCallPart):
             yield _view_call(part, results.get(part.tool_call_id))
 

@@ -22,7 +22,6 @@ from skillshelf_agent.events import Usage
 from skillshelf_agent.filetools import diff_texts, show_path
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._face import ChatFace
-from skillshelf_agent.terminal._prompt import format_tokens
 
 _MAX_ROWS = 10
 _MAX_TODOS = 3
@@ -319,6 +318,15 @@ def describe_usage(usage: Usage) -> str:
     cached = f" ({usage.cached:,} cached)" if usage.cached else ""
     cost = "" if usage.cost is None else f" · {_format_cost(usage.cost)}"
     return f"{usage.input:,} tokens in{cached}, {usage.output:,} out{cost}"
+
+
+def format_tokens(count: int) -> str:
+    """Return the count in at most four characters: `950`, `1.2k`, `38k`."""
+    if count < 1000:
+        return str(count)
+    if count < 9950:
+        return f"{count / 1000:.1f}k"
+    return f"{count / 1000:.0f}k"
 
 
 def view_cost(core: AgentCore) -> Sequence[RenderableType]:
