@@ -68,7 +68,7 @@ ListTodos = Callable[[], Sequence[str]]
 NOTHING_FOLDED = "There is no result and no reasoning yet"
 
 _LEAVE_HINT = "Press Ctrl+C again to leave"
-_REWIND_HINT = "Press Esc again to go back to an earlier message"
+_REWIND_HINT = "Press Esc again to rewind"
 _LEAVE = "/exit"
 
 _PROMPT = "› "
