@@ -46,6 +46,7 @@ class Prompt:
             SlashCompleter(make_commands(), lambda path: ["README.md", "src/"]),
             draw_live=lambda columns, rows: "",
             format_status=lambda columns: "",
+            list_todos=lambda: (),
             stop=lambda: None,
             unfold=lambda: None,
             change_policy=lambda: None,

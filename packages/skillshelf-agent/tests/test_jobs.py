@@ -12,9 +12,13 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, requests
+from skillshelf.errors import SkillError
 from skillshelf.sandbox import find_sandbox
-from skillshelf_agent import AgentCore
+from skillshelf.trust import Trust
+from skillshelf_agent import AgentCore, Settings
 from skillshelf_agent.events import Event, ToolReturned
+from skillshelf_agent.terminal import Pipe
+from skillshelf_agent.terminal._commands import run_command
 from skillshelf_agent.testing import call
 
 SERVER = "echo listening; while :; do date > tick; sleep 0.02; done"
@@ -139,6 +143,63 @@ def test_a_new_session_ends_the_jobs(tmp_path: Path) -> None:
             await asyncio.wait([job.task])
             assert core.jobs.running == []
             assert find_processes_in(tmp_path) == []
+
+    asyncio.run(run())
+
+
+def test_skills_edited_while_a_job_runs_wait_for_review(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the user's own repository, nobody can tell a job's edit from theirs."""
+    (tmp_path / ".git").mkdir()
+    Trust.open().declare_own(str(tmp_path))
+    core = agent(tmp_path, call("run_command", command=SERVER, background=True), "Done.", trust=Trust.open())
+    pipe = Pipe(core, Settings(), as_json=False)
+
+    async def run() -> None:
+        async with core.jobs:
+            await say(core, "go")
+            await run_command(pipe, pipe.commands, "/jobs")
+            (tmp_path / "AGENTS.md").write_text("EVIL")
+
+    asyncio.run(run())
+    assert "wait for your review" in capsys.readouterr().out
+    core.reload_skills()
+    assert [(pending.name, pending.by_agent) for pending in core.skills.pending] == [("AGENTS.md", True)]
+
+
+def test_jobs_are_listed_shown_and_ended_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [
+        call("run_command", command=command, background=True) for command in (SERVER, "echo one; echo two; exit 1")
+    ]
+    core = agent(tmp_path, *steps, "Done.")
+    pipe = Pipe(core, Settings(), as_json=False)
+
+    async def type_lines(*lines: str) -> str:
+        for line in lines:
+            await run_command(pipe, pipe.commands, line)
+        return capsys.readouterr().out
+
+    async def run() -> None:
+        assert "No command runs in the background" in await type_lines("/jobs")
+        async with core.jobs:
+            await say(core, "go")
+            listed = (await type_lines("/jobs")).splitlines()
+            assert [line.split("  ")[0] for line in listed] == [
+                "1",
+                "",
+                "2",
+                "",
+                "/jobs N shows its output · /jobs kill N ends it",
+            ]
+            assert listed[2:4] == ["2  exit code 1  echo one; echo two; exit 1", "  │ two"]
+            assert (await type_lines("/jobs 2")).splitlines()[1:3] == ["  │ one", "  │ two"]
+            assert "by it or by others: tick" in await type_lines("/jobs 1")
+            for line, problem in (("/jobs 3", "There is no job 3"), ("/jobs kill x", "Give the number")):
+                with pytest.raises(SkillError, match=problem):
+                    await type_lines(line)
+            await type_lines("/jobs kill 1")
+            assert [job.end for job in core.jobs.all] == ["stopped by the user", "exit code 1"]
+            with pytest.raises(SkillError, match="has ended already: stopped by the user"):
+                await type_lines("/jobs kill 1")
 
     asyncio.run(run())
 

@@ -57,7 +57,7 @@ def describe_todos(todos: Sequence[Todo]) -> str:
 def find_todos(messages: Sequence[ModelMessage]) -> list[Todo]:
     """Return the list as the model left it last in these messages."""
     returned = {
-        part.tool_call_id
+        (part.tool_name, part.tool_call_id)
         for message in messages
         for part in message.parts
         if isinstance(part, ToolReturnPart) and part.tool_name == UPDATE_TODOS and part.outcome == "success"
@@ -65,7 +65,7 @@ def find_todos(messages: Sequence[ModelMessage]) -> list[Todo]:
     for message in reversed(messages):
         if isinstance(message, ModelResponse):
             for part in reversed(message.parts):
-                if isinstance(part, ToolCallPart) and part.tool_call_id in returned:
+                if isinstance(part, ToolCallPart) and (part.tool_name, part.tool_call_id) in returned:
                     return _read(part)
     return []
 

@@ -10,7 +10,6 @@ from rich.text import Text
 from skillshelf.errors import SkillError
 from skillshelf.slash import Command, Commands, Suggestion
 from skillshelf.text import clean, clean_line, without_colors
-from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent import Job
 from skillshelf_agent.filetools import show_path
 from skillshelf_agent.terminal._face import ChatFace
@@ -39,7 +38,9 @@ def register_job_commands(commands: Commands[ChatFace], face: ChatFace) -> None:
 def describe_ended_job(job: Job) -> Text:
     """Return a line for the user about a job that has ended."""
     style = "green" if job.end == "exit code 0" else "yellow"
-    return Text.assemble(("■ ", style), f"job {job.number} ended: {clean_line(job.end)}  ", (_shorten(job), "dim"))
+    words = f"job {job.number} ended: {clean_line(job.end)}  "
+    command = (clean_line(job.command), "dim")
+    return Text.assemble(("■ ", style), words, command, no_wrap=True, overflow="ellipsis")
 
 
 async def _show(face: ChatFace, typed: str) -> None:
@@ -80,10 +81,8 @@ def _find(face: ChatFace, typed: str) -> Job:
 
 def _view_title(job: Job) -> Text:
     state = f"since {job.started:%H:%M}" if not job.end else job.end
-    title = Text.assemble((f"{job.number}", "bold"), f"  {state}  ", (clean_line(job.command), "dim"))
-    title.no_wrap = True
-    title.overflow = "ellipsis"
-    return title
+    command = (clean_line(job.command), "dim")
+    return Text.assemble((f"{job.number}", "bold"), f"  {state}  ", command, no_wrap=True, overflow="ellipsis")
 
 
 def _view_job(job: Job) -> Iterator[Text]:
@@ -108,7 +107,3 @@ def _view_changes(job: Job, changes: list[str] | None) -> Iterator[Text]:
 
 def _quote(line: str) -> Text:
     return Text(f"  │ {clean(line.rstrip())}", "dim", no_wrap=True, overflow="ellipsis")
-
-
-def _shorten(job: Job) -> str:
-    return truncate_cells(clean_line(job.command), 60)
