@@ -36,7 +36,7 @@ def is_wrong(event: Event) -> None:
 def describe(event: Event) -> str:
     # Complete: without one of the kinds, a checker reports the missing `return`.
     match event.kind:
-        case "text" | "thinking" | "tool_output":
+        case "text" | "thinking" | "tool_output" | "steered":
             return event.text
         case "tool_call" | "tool_result":
             return event.name

@@ -19,7 +19,7 @@ from skillshelf import MemorySource, Shelf
 from skillshelf.settings import Settings
 from skillshelf.slash import SKILL_PREFIX, Command, Commands, skill_commands
 from skillshelf_agent.terminal._footer import Footer
-from skillshelf_agent.terminal._keyboard import Keyboard
+from skillshelf_agent.terminal._keyboard import Keyboard, Line
 from skillshelf_agent.terminal._prompt import SlashCompleter, rank_with_typos
 
 SKILLS = {
@@ -36,22 +36,27 @@ def make_commands() -> Commands[None]:
     return commands
 
 
+def list_files(path: str) -> list[str]:
+    return [name for name in ("README.md", "src/") if name.startswith(path)]
+
+
 class Prompt:
     """A footer, and keys for it."""
 
     def __init__(self, keys: PipeInput) -> None:
         self.footer = Footer(Keyboard(), InMemoryHistory(), Settings())
         self._keys = keys
+        self.in_turn = False
         self.footer.connect(
-            SlashCompleter(make_commands(), lambda path: ["README.md", "src/"]),
+            SlashCompleter(make_commands(), list_files),
             draw_live=lambda columns, rows: "",
             format_status=lambda columns: "",
             list_todos=lambda: (),
             stop=lambda: None,
             unfold=lambda: None,
             change_policy=lambda: None,
-            list_todos=list,
             rewind=lambda: None,
+            can_steer=lambda text: self.in_turn and bool(text) and not text.startswith("/"),
         )
 
     @property
@@ -154,7 +159,7 @@ def test_enter_takes_a_file_that_was_chosen_and_goes_on() -> None:
         async with open_prompt() as prompt:
             await prompt.type("see @REA")
             await prompt.until(lambda: prompt.footer.buffer.complete_state is not None)
-            prompt.press("\t\r")
+            prompt.press("\x1b[B\r")
             await prompt.until(lambda: prompt.text == "see @README.md ")
             await prompt.type("and @s")
             await prompt.until(lambda: prompt.footer.buffer.complete_state is not None)
@@ -190,5 +195,58 @@ def test_a_line_is_given_back_unless_another_one_has_been_begun() -> None:
                 await prompt.until(partial(is_text, begun))
                 prompt.footer.give_back()
                 assert prompt.text == expected
+
+    asyncio.run(check())
+
+
+def test_a_message_during_a_turn_steers_unless_it_is_queued_by_tab() -> None:
+    """Commands wait for the end of the turn in any case, and so does what is sent without a turn."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            prompt.press("before\r")
+            await prompt.until(lambda: prompt.sent == ["before"])
+            prompt.in_turn = True
+            prompt.press("at the end\t/help\rat once\rsoon\r")
+            await prompt.until(lambda: len(prompt.sent) == 5)
+            assert prompt.sent == ["at once", "soon", "before", "at the end", "/help"]
+            assert [line.shown for line in prompt.footer.queue if line.steers] == ["at once", "soon"]
+
+    asyncio.run(check())
+
+
+def test_tab_completes_rather_than_queues() -> None:
+    """It also does nothing to a command, and turns to a question that waits."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            prompt.in_turn = True
+            prompt.press("see @REA\t")
+            await prompt.until(lambda: prompt.text == "see @README.md ")
+            prompt.press("\x15/nothing x\t")
+            await prompt.until(lambda: prompt.text == "/nothing x")
+            prompt.press("\x15a message")
+            await prompt.until(lambda: prompt.text == "a message")
+            asking = asyncio.create_task(prompt.footer.keyboard.ask("Allow?", {"y": "yes"}, "no"))
+            await prompt.until(lambda: prompt.footer.keyboard.question is not None)
+            prompt.press("\ty")
+            assert await asking == "yes"
+            assert (prompt.text, prompt.sent) == ("a message", [])
+
+    asyncio.run(check())
+
+
+def test_a_steering_message_that_was_not_taken_is_the_next_line() -> None:
+    """Escape gives it back with the others, in the order in which they would have gone."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            prompt.in_turn = True
+            prompt.press("/help\rfirst\rsecond\r")
+            await prompt.until(lambda: len(prompt.sent) == 3)
+            assert await prompt.footer.next_line() == "first"
+            prompt.press("\x1b")
+            await prompt.until(lambda: prompt.text == "second\n/help")
+            assert not prompt.footer.queue.remove(Line("second", "second", steers=True))
 
     asyncio.run(check())

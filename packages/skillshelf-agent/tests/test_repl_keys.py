@@ -110,19 +110,23 @@ def test_typing_during_a_turn_is_visible(tmp_path: Path) -> None:
     assert chat.end() == 0
 
 
-def test_a_line_sent_during_a_turn_waits_for_its_end(tmp_path: Path) -> None:
-    """Lines are queued in order, a command among them runs when its time comes, and all stay on the screen."""
+def test_a_line_sent_during_a_turn_goes_to_the_model_or_waits_for_the_end(tmp_path: Path) -> None:
+    """Enter steers the turn with a message. A command, and a message queued with Tab, wait for its end.
+
+    All stay on the screen where they were answered.
+    """
     model = script(tmp_path, UNTIL_TYPED, "One.", "Two.")
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
     chat.see("›")
     chat.send("go\r")
     chat.see("Esc stops")
-    chat.send("/approve\rand then?\r")
-    chat.see("queued: /approve\n  queued: and then?\n›")
+    chat.send("/approve\rand then?\tand this\r")
+    chat.see("steering: and this\n  queued: /approve\n  queued: and then?\n›")
     (tmp_path / "typed").touch()
     chat.see("Two.")
     shown = chat.see_no("queued:")
-    places = [shown.index(text) for text in ("› go", "One.", "› /approve", "Policy: yolo.", "› and then?", "Two.")]
+    texts = ("› go", "● run_command", "› and this", "One.", "› /approve", "Policy: yolo.", "› and then?", "Two.")
+    places = [shown.index(text) for text in texts]
     assert places == sorted(places)
     chat.send("\x04")
     assert chat.end() == 0
@@ -135,14 +139,14 @@ def test_a_queued_line_can_be_edited_or_dropped(tmp_path: Path) -> None:
     chat.see("›")
     chat.send("go\r")
     chat.see("Esc stops")
-    chat.send("first\rsecond\r")
+    chat.send("first\tsecond\t")
     chat.see("queued: second")
     chat.send("\x1b[A")
     chat.see("queued: first\n› second")
     chat.send("\x15\x1b[A")  # clear the line: the second is dropped
     chat.see("› first")
     chat.see_no("queued:")
-    chat.send(" of all\r")
+    chat.send(" of all\t")
     chat.see("queued: first of all")
     (tmp_path / "typed").touch()
     chat.see("Two.")
@@ -161,8 +165,8 @@ def test_stopping_a_turn_gives_the_queued_lines_back(tmp_path: Path, key: str) -
     chat.send("go\r")
     chat.see("Esc stops")
     wait_for_start(tmp_path)
-    chat.send("first\rsecond\rhalf")
-    chat.see("queued: second\n› half")
+    chat.send("second\tfirst\rhalf")
+    chat.see("steering: first\n  queued: second\n› half")
     chat.send(key)
     chat.see("the conversation so far is kept")
     shown = chat.see_no("Esc stops")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from skillshelf_agent._attachments import Attachment, FoundAttachments, attach_command
     from skillshelf_agent._commands import run_sandboxed
     from skillshelf_agent._core import AgentCore, Unused
+    from skillshelf_agent._exchange import SteeringMessage, TakeSteering
     from skillshelf_agent._explain import explain_error, hide_keys
     from skillshelf_agent._jobs import Job
     from skillshelf_agent._models import (
@@ -63,6 +64,8 @@ __all__ = [
     "Sessions",
     "Settings",
     "SkillScript",
+    "SteeringMessage",
+    "TakeSteering",
     "Todo",
     "Undone",
     "Unused",
@@ -86,6 +89,7 @@ __getattr__ = export_lazily(
         "_attachments": ["Attachment", "FoundAttachments", "attach_command"],
         "_commands": ["run_sandboxed"],
         "_core": ["AgentCore", "Unused"],
+        "_exchange": ["SteeringMessage", "TakeSteering"],
         "_explain": ["explain_error", "hide_keys"],
         "_jobs": ["Job"],
         "_models": [

@@ -25,7 +25,7 @@ from skillshelf_agent._attachments import Attachment, AttachmentFinder, FoundAtt
 from skillshelf_agent._commands import Shell
 from skillshelf_agent._compaction import Compacted, shorten
 from skillshelf_agent._conversation import Conversation, Spending
-from skillshelf_agent._exchange import Exchange
+from skillshelf_agent._exchange import Exchange, TakeSteering
 from skillshelf_agent._gate import Gate
 from skillshelf_agent._jobs import Jobs
 from skillshelf_agent._loop import make_file_access, make_loop
@@ -149,6 +149,8 @@ class AgentCore:
             retries=retries or Retries(),
             checkpoints=self.checkpoints,
         )
+        self.take_steering: TakeSteering | None = None
+        """Called before the model gets the results of tools, for messages that the user has sent during the turn."""
         self._task: asyncio.Task[None] | None = None
         self._spendings: list[Spending] = []
         """Those of all conversations so far. A fork shares that of the original."""
@@ -312,7 +314,7 @@ class AgentCore:
         if self.conversation.session:
             with suppress(SessionError):  # the message itself will not be saved either, and says so
                 self.conversation.session.use(self._in_use)
-        exchange = Exchange(self.loop, self.conversation, self.model, emit)
+        exchange = Exchange(self.loop, self.conversation, self.model, emit, self.take_steering)
         task = asyncio.create_task(exchange.run(message, attachments, invocation))
         task.add_done_callback(lambda _: emit(None))
         self._task = task

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from anyio import to_thread
 from pydantic_ai import Agent, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ModelHTTPError, RunCancelled, UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, TextPart, ToolCallPart, UserContent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    PartDeltaEvent,
+    TextPart,
+    ToolCallPart,
+    UserContent,
+)
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
 from pydantic_ai.usage import UsageLimits
@@ -54,6 +62,7 @@ from skillshelf_agent.events import (
     SideStarted,
     SkillInvoked,
     SkillsReloaded,
+    Steered,
     Text,
     Thinking,
 )
@@ -87,6 +96,17 @@ class Loop:
     checkpoints: Checkpoints | None = None
 
 
+class SteeringMessage(NamedTuple):
+    """A message that the user sent during a turn."""
+
+    text: str
+    attachments: Sequence[Attachment] = ()
+
+
+TakeSteering = Callable[[], Awaitable[Sequence[SteeringMessage]]]
+"""Returns the messages that the user has sent during the turn, each of them once."""
+
+
 class Exchange:
     """One message and its answer. It lives as long as the turn, and its events go to the reader it began with."""
 
@@ -96,7 +116,12 @@ class Exchange:
     """Instructions for this exchange alone."""
 
     def __init__(
-        self, loop: Loop, conversation: Conversation, model: ChosenModel, emit: Callable[[Event], None]
+        self,
+        loop: Loop,
+        conversation: Conversation,
+        model: ChosenModel,
+        emit: Callable[[Event], None],
+        take_steering: TakeSteering | None = None,
     ) -> None:
         self.loop = loop
         self.emit = emit
@@ -105,6 +130,7 @@ class Exchange:
         self.calls = CallHistory()
         """The calls of the turn, to notice a model that goes in circles."""
         self._model = model
+        self._take_steering = take_steering
         self._message = ""
         self._begun = datetime.now(UTC)
         """When the message was sent. The turn's checkpoint has this time as well, so that one leads to the other."""
@@ -418,6 +444,28 @@ class Exchange:
 
     # -- each call of the model ---------------------------------------------------------------------------------------
 
+    async def steer(self, messages: Sequence[ModelMessage]) -> None:
+        """Add what the user has sent meanwhile to the request with the results of the tools, which is about to be sent.
+
+        As a request of its own it would be merged with that one when the next run begins.
+        """
+        request = messages[-1]
+        is_saved = len(messages) <= self._first + self._saved
+        if self._take_steering is None or is_saved or not isinstance(request, ModelRequest):
+            return
+        steering = await self._take_steering()
+        if not steering:
+            return
+
+        for message in steering:
+            prompt = make_prompt(message.text, attachments=list_content(message.attachments))
+            request.parts = [*request.parts, *prompt.parts]
+            self._attachments += tuple(message.attachments)
+            self.emit(Steered(message.text))
+        self.calls.clear()
+        # On the disk before the model is asked. A copy, because the loop goes on to write into this one.
+        self._save([*messages[self._first : -1], replace(request)])
+
     async def make_room(self, messages: Sequence[ModelMessage]) -> list[ModelMessage] | None:
         """Return the messages of the run in a shorter form if they fill the window, or else None.
 
@@ -518,13 +566,14 @@ class _SideExchange(Exchange):
 
 
 class ModelCalls(AbstractCapability[Exchange]):
-    """Makes room in the window before each call of the model, even in the middle of a turn, and records its answer."""
+    """Adds steering messages and makes room in the window before each call of the model, and records its answer."""
 
     id = "skillshelf_model_calls"
 
     async def before_model_request(
         self, ctx: RunContext[Exchange], request_context: ModelRequestContext
     ) -> ModelRequestContext:
+        await ctx.deps.steer(ctx.messages)
         shorter = await ctx.deps.make_room(ctx.messages)
         if shorter is None:
             return request_context

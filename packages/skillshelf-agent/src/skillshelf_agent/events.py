@@ -113,6 +113,14 @@ class SkillInvoked(BaseEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class Steered(BaseEvent):
+    """A message that the user sent during the turn goes to the model, with the results of the tools so far."""
+
+    kind: ClassVar[Literal["steered"]] = "steered"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class SideStarted(BaseEvent):
     """A skill with `context: fork` began to run in a side conversation.
 
@@ -249,6 +257,7 @@ Event: TypeAlias = (
     | FileWritten
     | SkillLoaded
     | SkillInvoked
+    | Steered
     | SideStarted
     | ReferenceLoaded
     | LoadRepeated

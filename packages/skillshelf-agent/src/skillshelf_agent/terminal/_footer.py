@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import DynamicCompleter
+from prompt_toolkit.completion import CompleteEvent, DynamicCompleter
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition, has_completions, is_done, is_searching
@@ -70,6 +70,7 @@ NOTHING_FOLDED = "There is no result and no reasoning yet"
 _LEAVE_HINT = "Press Ctrl+C again to leave"
 _REWIND_HINT = "Press Esc again to rewind"
 _LEAVE = "/exit"
+_STEERING_HINT = "Enter: next step · Tab: after the turn"
 
 _PROMPT = "› "
 _STARTING = " starting…"
@@ -119,6 +120,7 @@ class Footer:
         self.rewind: Callable[[], None] = lambda: None
         self._offered = ""
         self._taken = ""
+        self._can_steer: Callable[[str], bool] = lambda text: False
         self._completer: SlashCompleter | None = None
         self._draw_live: DrawLive = lambda columns, rows: ""
         self._format_status: FormatStatus = lambda columns: truncate_cells(_STARTING, columns)
@@ -166,16 +168,19 @@ class Footer:
         unfold: Callable[[], None],
         change_policy: Callable[[], None],
         rewind: Callable[[], None],
+        can_steer: Callable[[str], bool],
     ) -> None:
         """Connect the agent.
 
         `stop` ends the work in progress, `unfold` shows results and reasoning in full, `change_policy` goes on to the
-        next policy, and `rewind` offers the earlier messages.
+        next policy, and `rewind` offers the earlier messages. `can_steer` returns True if a line can go to the model
+        now, during a turn.
         """
         self.stop = stop
         self.unfold = unfold
         self.change_policy = change_policy
         self.rewind = rewind
+        self._can_steer = can_steer
         self._completer = completer
         self._draw_live = draw_live
         self._format_status = format_status
@@ -212,9 +217,13 @@ class Footer:
             return None
         self.is_working = True
         self._taken = line.shown
-        echo = clean(line.shown).replace("\n", "\n  ")
-        self._output.write(f"\x1b[1m{_PROMPT}\x1b[0m{echo}\n")
+        self.echo(line)
         return line.text
+
+    def echo(self, line: Line) -> None:
+        """Leave a line on the screen as the user sent it."""
+        shown = clean(line.shown).replace("\n", "\n  ")
+        self._output.write(f"\x1b[1m{_PROMPT}\x1b[0m{shown}\n")
 
     def redraw(self) -> None:
         self._app.invalidate()
@@ -345,7 +354,7 @@ class Footer:
 
     def _draw_queue(self) -> AnyFormattedText:
         columns = self._app.output.get_size().columns
-        shown = [f"  queued: {clean_line(line)}" for line in self.queue.list_shown()]
+        shown = [f"  {'steering' if line.steers else 'queued'}: {clean_line(line.shown)}" for line in self.queue]
         hidden = len(shown) - (_MAX_QUEUED_ROWS - 1)
         if len(shown) > _MAX_QUEUED_ROWS:
             shown = [f"  … {hidden} more queued", *shown[hidden:]]
@@ -367,7 +376,10 @@ class Footer:
 
     def _draw_status(self) -> AnyFormattedText:
         columns = self._app.output.get_size().columns
-        return truncate_cells(f" {self._hint}", columns) if self._hint else self._format_status(columns)
+        hint = self._hint
+        if not hint and self.keyboard.question is None and self._can_steer(self.buffer.text):
+            hint = _STEERING_HINT
+        return truncate_cells(f" {hint}", columns) if hint else self._format_status(columns)
 
     def _max_editor_rows(self) -> int:
         return max(3, self._app.output.get_size().rows // 3)
@@ -408,6 +420,7 @@ class Footer:
         is_editing = ~is_searching
         is_empty = Condition(lambda: not self.buffer.text)
         has_queue = Condition(lambda: len(self.queue) > 0)
+        can_queue = Condition(self._can_queue)
         ends_in_backslash = Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\"))
         ends_in_paste = Condition(lambda: bool(self.pastes.find_end(self.buffer.document.text_before_cursor)))
 
@@ -420,6 +433,10 @@ class Footer:
         def break_line(event: KeyPressEvent) -> None:
             self.buffer.delete_before_cursor()
             self.buffer.insert_text("\n")
+
+        @bindings.add("tab", filter=is_editing & can_queue)
+        def queue(event: KeyPressEvent) -> None:
+            self._send(self.buffer.text, at_end=True)
 
         @bindings.add("escape", filter=is_editing)
         def close_menu_or_stop_or_rewind(event: KeyPressEvent) -> None:
@@ -510,12 +527,18 @@ class Footer:
             take_completion(self.buffer, completion)
         return not is_whole
 
-    def _send(self, shown: str) -> None:
-        """Queue the text of the editor, and clear it."""
+    def _can_queue(self) -> bool:
+        """Return True if Tab queues a message for the end of the turn: there is nothing that it could complete."""
+        if self.keyboard.question or self._completer is None or not self._can_steer(self.buffer.text):
+            return False
+        return not any(self._completer.get_completions(self.buffer.document, CompleteEvent()))
+
+    def _send(self, shown: str, *, at_end: bool = False) -> None:
+        """Queue the text of the editor, and clear it. During a turn, a message waits for the end only if asked to."""
         text = self.pastes.unfold(shown)
         if text.strip():
             self.buffer.history.append_string(text)
-            self.queue.put(Line(text, shown))
+            self.queue.put(Line(text, shown, steers=not at_end and self._can_steer(text)))
         self.buffer.reset()
 
     def _return_queued(self) -> None:

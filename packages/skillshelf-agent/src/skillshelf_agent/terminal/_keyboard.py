@@ -293,10 +293,12 @@ class Line:
     text: str
     shown: str
     """The text as the editor showed it: with folded pastes."""
+    steers: bool = False
+    """True if it may go to the model during the turn in progress."""
 
 
 class LineQueue:
-    """Lines that were sent and not answered yet, in order."""
+    """Lines that were sent and not answered yet, in order. Those that may go to the model in the turn come first."""
 
     def __init__(self) -> None:
         self._lines: deque[Line] = deque()
@@ -306,12 +308,25 @@ class LineQueue:
     def __len__(self) -> int:
         return len(self._lines)
 
+    def __iter__(self) -> Iterator[Line]:
+        return iter(tuple(self._lines))
+
     def list_shown(self) -> list[str]:
         return [line.shown for line in self._lines]
 
     def put(self, line: Line) -> None:
-        self._lines.append(line)
+        position = len(self._lines)
+        if line.steers:
+            position = sum(other.steers for other in self._lines)
+        self._lines.insert(position, line)
         self._changed.set()
+
+    def remove(self, line: Line) -> bool:
+        """Remove a line, and return False if it is no longer there."""
+        if line not in self._lines:
+            return False
+        self._lines.remove(line)
+        return True
 
     @property
     def is_at_end(self) -> bool:

@@ -466,10 +466,11 @@ def _split_exchanges(messages: Sequence[ModelMessage]) -> list[_PastExchange]:
     exchanges: list[_PastExchange] = []
     for message in messages:
         typed = typed_text(message) if isinstance(message, ModelRequest) else ""
-        if typed:
-            exchanges.append(_PastExchange(typed))
+        # A message during a turn comes with the results of the calls before it.
         if exchanges:
             exchanges[-1].parts += [part for part in message.parts if not isinstance(part, UserPromptPart)]
+        if typed:
+            exchanges.append(_PastExchange(typed))
     return exchanges
 
 

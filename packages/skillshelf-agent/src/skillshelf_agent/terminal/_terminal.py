@@ -4,6 +4,7 @@ import asyncio
 import os
 import shlex
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
@@ -14,8 +15,8 @@ from skillshelf.errors import MissingExtraError, SkillError
 from skillshelf.settings import Mode
 from skillshelf.slash import UnknownCommand, complete
 from skillshelf.text import clean, clean_line
-from skillshelf_agent import AgentCore, Attachment, Job, Settings
-from skillshelf_agent.events import NOTHING_SPENT, Event, Finished, SideStarted, SkillsReloaded, ToolCalled
+from skillshelf_agent import AgentCore, Attachment, FoundAttachments, Job, Settings, SteeringMessage
+from skillshelf_agent.events import NOTHING_SPENT, Event, Finished, SideStarted, SkillsReloaded, Steered, ToolCalled
 from skillshelf_agent.sessions import SentMessage, SessionInfo
 from skillshelf_agent.terminal._alerts import DONE
 from skillshelf_agent.terminal._approval import Questions
@@ -23,6 +24,7 @@ from skillshelf_agent.terminal._commands import LEAVING_WORDS, find_new_problems
 from skillshelf_agent.terminal._face import NO_OPTIONS, clean_output, describe_attachments
 from skillshelf_agent.terminal._footer import NOTHING_FOLDED, Footer
 from skillshelf_agent.terminal._jobs import describe_ended_job
+from skillshelf_agent.terminal._keyboard import Line
 from skillshelf_agent.terminal._prompt import SlashCompleter, list_workspace_files
 from skillshelf_agent.terminal._review import Reviewer
 from skillshelf_agent.terminal._screen import view_resumed
@@ -74,6 +76,9 @@ class Terminal:
         """The tools that the model called in the last turn, and the skills that ran apart."""
         self._mentioned: set[tuple[str, str]] = set()
         """The skills that were named as unused, each with the conversation."""
+        self._steering: deque[tuple[Line, Sequence[str]]] = deque()
+        """What the model gets during the turn, with lines about attached files, until it is on the screen."""
+        core.take_steering = self._take_steering
 
     def print(self, *parts: RenderableType) -> None:
         self.console.print(*clean_output(parts), sep="\n")
@@ -104,6 +109,7 @@ class Terminal:
             unfold=self._unfold,
             change_policy=self._change_policy,
             rewind=self._offer_rewind,
+            can_steer=self._can_steer,
         )
         self.core.jobs.on_end = self._announce_ended_job
         self._greet()
@@ -200,8 +206,7 @@ class Terminal:
             self.print(Text(f"{match.name} matched ({match.score:.2f}) but wasn't used · /why-not", "dim"))
 
     async def attach(self, text: str) -> Sequence[Attachment]:
-        images = self.footer.pastes.find_images(text)
-        found = await asyncio.to_thread(self.core.find_attachments, text, dropped=True, pasted=images)
+        found = await self._find_attachments(text)
         for line in describe_attachments(self.core, found):
             self.print(Text(line, "dim"))
         return found.attachments
@@ -216,6 +221,8 @@ class Terminal:
                 self._note(event)
                 async with self.questions.lock:
                     self.screen.show(event)
+                    if isinstance(event, Steered):
+                        self._show_steering()
         finally:
             self._in_turn = False
             self.screen.pause()
@@ -226,6 +233,32 @@ class Terminal:
                 self._used.add(name)
             case Finished(stopped=is_stopped):
                 self._is_finished = not is_stopped
+
+    def _can_steer(self, text: str) -> bool:
+        """Return True if a line is a message, and the model can get it during the turn in progress."""
+        is_command = self.commands.find(text) is not None or parse_shell_line(text) is not None
+        return self._in_turn and bool(text.strip()) and not is_command and text.rstrip() not in LEAVING_WORDS
+
+    async def _take_steering(self) -> Sequence[SteeringMessage]:
+        """Return what the user has sent to the model during the turn, and remove it from the queue."""
+        found = [(line, await self._find_attachments(line.text)) for line in self.footer.queue if line.steers]
+        # From here on, no Escape comes in between: a line is either in the queue or on its way to the model.
+        messages = []
+        for line, attached in found:
+            if self.footer.queue.remove(line):  # the user may have taken it back meanwhile
+                self._steering.append((line, list(describe_attachments(self.core, attached))))
+                messages.append(SteeringMessage(line.text, attached.attachments))
+        return messages
+
+    async def _find_attachments(self, text: str) -> FoundAttachments:
+        images = self.footer.pastes.find_images(text)
+        return await asyncio.to_thread(self.core.find_attachments, text, dropped=True, pasted=images)
+
+    def _show_steering(self) -> None:
+        line, notes = self._steering.popleft()
+        self.footer.echo(line)
+        for note in notes:
+            self.print(Text(note, "dim"))
 
     @contextmanager
     def waiting(self, activity: str) -> Iterator[None]:

@@ -45,7 +45,8 @@ def view_help(commands: Commands[ChatFace]) -> RenderableType:
     keys = "Tab completes · @ attaches a file, Ctrl+V an image · !command runs in your shell · Ctrl+J breaks the line"
     more_keys = "Esc stops the turn · Ctrl+G opens your editor · Ctrl+O shows results and reasoning in full"
     policy_key = "Shift+Tab changes the policy · Esc Esc goes back to an earlier message · Ctrl+D leaves"
-    return Group(table, Text(keys, "dim"), Text(more_keys, "dim"), Text(policy_key, "dim"))
+    steering = "While the agent works, Enter steers it and Tab queues"
+    return Group(table, *(Text(line, "dim") for line in (keys, more_keys, policy_key, steering)))
 
 
 def view_skills(core: AgentCore) -> RenderableType:
