@@ -10,6 +10,7 @@ from skillshelf.shelf._discovery import (
 )
 from skillshelf.shelf._shelf import (
     Shelf,
+    pause_gc,
     project_sources,
     workspace_sources,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "is_for_user_only",
     "list_references",
     "own_tool_names",
+    "pause_gc",
     "project_sources",
     "resolve_reference",
     "use_turn",

@@ -71,7 +71,7 @@ class Shelf:
         """The last few listings, by what they were made from."""
         self._search: SkillSearch | None = None
         """Made at the first search: it reads every skill's instructions."""
-        with _pause_gc():
+        with pause_gc():
             self.reload()
 
     @classmethod
@@ -333,8 +333,8 @@ class Shelf:
 
 
 @contextmanager
-def _pause_gc() -> Iterator[None]:
-    """Collect no garbage while a shelf is filled: a sixth of a start, and all the new objects stay.
+def pause_gc() -> Iterator[None]:
+    """Collect no garbage while a shelf is filled or libraries are imported: a sixth of a start, and all objects stay.
 
     Freezing and unfreezing moves them to the oldest generation, so that the next collections don't visit them.
     """
