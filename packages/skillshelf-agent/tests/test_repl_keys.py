@@ -138,7 +138,7 @@ def test_a_queued_line_can_be_edited_or_dropped(tmp_path: Path) -> None:
     chat = OnTerminal("--model", model, "--policy", "yolo", cwd=tmp_path)
     chat.see("›")
     chat.send("go\r")
-    chat.see("Esc stops")
+    chat.see("run_command until")
     chat.send("first\tsecond\t")
     chat.see("queued: second")
     chat.send("\x1b[A")
