@@ -18,6 +18,8 @@
     ├── ModelUnavailableError        a model cannot be used: unknown, without a key, or not installed
     ├── SessionError                 a session cannot be found, read or written
     ├── TrustError                   the record of the user's approvals cannot be used
+    ├── RegistryError                a skill cannot be fetched, installed or compared with its lock
+    │   └── SkillsLockError          skills.lock cannot be used: damaged, from a newer version, or with conflicts
     ├── RepeatedCallError            a model went in circles with its calls
     ├── FileAccessError              the agent's tools cannot read or write a file
     ├── AddressRefusedError          the network rules forbid a skill to reach an address
@@ -231,6 +233,14 @@ class SessionError(SkillError):
 
 class TrustError(SkillError):
     """The record of the user's approvals cannot be used."""
+
+
+class RegistryError(SkillError):
+    """A skill cannot be fetched, installed, or compared with skills.lock."""
+
+
+class SkillsLockError(RegistryError):
+    """The file skills.lock cannot be used."""
 
 
 class FileAccessError(SkillError):

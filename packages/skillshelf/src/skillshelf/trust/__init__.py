@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.lazy import export_lazily
 from skillshelf.trust._approvals import OwnChanges, OwnRepository, Pending
+from skillshelf.trust._limits import MAX_BYTES, MAX_FILES
 from skillshelf.trust._other_content import (
     COMMAND_FOLDERS,
     INSTRUCTION_FILES,
@@ -20,6 +21,7 @@ from skillshelf.trust._other_content import (
 )
 from skillshelf.trust._source import TrustedSource, UnreviewedFile, find_pending_skill, needs_review
 from skillshelf.trust._store import Trust
+from skillshelf.trust._trees import DiskState, Snapshot, SnapshotEntry, take_signature, take_snapshot
 
 if TYPE_CHECKING:
     from skillshelf.trust._review import (
@@ -39,8 +41,11 @@ if TYPE_CHECKING:
 __all__ = [
     "COMMAND_FOLDERS",
     "INSTRUCTION_FILES",
+    "MAX_BYTES",
+    "MAX_FILES",
     "MINE_CONSEQUENCE",
     "MINE_QUESTION",
+    "DiskState",
     "OwnChanges",
     "OwnRepository",
     "Pending",
@@ -48,6 +53,8 @@ __all__ = [
     "ReviewLine",
     "ReviewQuestion",
     "ScriptFolders",
+    "Snapshot",
+    "SnapshotEntry",
     "Trust",
     "TrustedSource",
     "UnreviewedFile",
@@ -67,6 +74,8 @@ __all__ = [
     "review_text",
     "shorten_review",
     "summary",
+    "take_signature",
+    "take_snapshot",
     "trusted_text",
 ]
 
