@@ -15,15 +15,36 @@ if TYPE_CHECKING:
         parse_lock,
         read_lock,
     )
+    from skillshelf.registry._package import (
+        OfferedSkill,
+        Package,
+        PackageFile,
+        SkillContent,
+        SourceKind,
+        choose_offered,
+        find_offered,
+        read_content,
+    )
+    from skillshelf.registry._sources import open_source, parse_source
 
 __all__ = [
     "LOCK_FILE",
     "LockedSkill",
+    "OfferedSkill",
     "Origin",
+    "Package",
+    "PackageFile",
     "Pin",
+    "SkillContent",
     "SkillsLock",
+    "SourceKind",
+    "choose_offered",
     "dump_lock",
+    "find_offered",
+    "open_source",
     "parse_lock",
+    "parse_source",
+    "read_content",
     "read_lock",
 ]
 
@@ -41,5 +62,16 @@ __getattr__ = export_lazily(
             "parse_lock",
             "read_lock",
         ],
+        "_package": [
+            "OfferedSkill",
+            "Package",
+            "PackageFile",
+            "SkillContent",
+            "SourceKind",
+            "choose_offered",
+            "find_offered",
+            "read_content",
+        ],
+        "_sources": ["open_source", "parse_source"],
     },
 )
