@@ -14,12 +14,25 @@ from typing import TYPE_CHECKING, Any
 from faults.harness import Armed, Scenario
 from skillshelf import Catalog, DirectorySource, Shelf, SkillError
 from skillshelf.cli import main
-from skillshelf.errors import CheckpointError, SessionError, SettingsError, TrustError
+from skillshelf.errors import CheckpointError, RegistryError, SessionError, SettingsError, TrustError
 from skillshelf.files import ABSENT, hash_content, remove_stale_scratch, replace_below
+from skillshelf.registry import (
+    Installation,
+    NewSkill,
+    Origin,
+    Pin,
+    SkillContent,
+    change_installation,
+    compare,
+    describe_new,
+    install,
+    project_installation,
+    read_lock,
+)
 from skillshelf.search import _index
 from skillshelf.settings import load_choices, save_choice
 from skillshelf.skillmd.templates import fill_project
-from skillshelf.trust import Trust, TrustedSource
+from skillshelf.trust import Snapshot, SnapshotEntry, Trust, TrustedSource
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelRequest
@@ -574,6 +587,59 @@ class Undo(TakeCheckpoint):
 EDITED_SINCE = b"edited by the user since\n"
 
 
+class InstallSkills:
+    """Replacing, adding and removing skills at once: all of it or nothing, and the lock agrees with the folders."""
+
+    OLD: Mapping[str, str] = {"gone": "gone 1", "kept": "kept 1", "pdf": "pdf 1"}
+    NEW: Mapping[str, str] = {"kept": "kept 1", "pdf": "pdf 2", "sql": "sql 1"}
+
+    def prepare(self, place: Path) -> None:
+        (place / "work").mkdir()
+        install(self._installation(place), [make_new_skill(name, text) for name, text in self.OLD.items()])
+
+    def act(self, place: Path, armed: Armed) -> object:
+        new = [make_new_skill(name, text) for name, text in self.NEW.items() if name != "kept"]
+        with armed:
+            try:
+                with change_installation(self._installation(place)) as transaction:
+                    lock = transaction.lock.with_skills(*(skill.locked for skill in new)).without("gone")
+                    transaction.commit(lock, [skill.content for skill in new], ["gone"])
+            except RegistryError as error:
+                return str(error)
+        return ""
+
+    def verify(self, place: Path, result: Any) -> None:
+        state = self._read(place)
+        assert state in (self.OLD, self.NEW) or "is not complete" in result
+        assert (state == self.NEW) or result
+
+    def verify_disk(self, place: Path) -> None:
+        installation = self._installation(place)
+        with change_installation(installation):
+            pass  # which repairs
+        assert self._read(place) in (self.OLD, self.NEW)
+        lock = read_lock(installation.lock_path)
+        assert [status.state for status in compare(installation, lock)] == ["same"] * len(self._read(place))
+        assert {path.name for path in (place / "work").iterdir()} == {".agents", "skills.lock"}
+        assert {path.name for path in Path(installation.folder).iterdir()} == set(lock.skills)
+        assert {path.name for path in Path(installation.state).iterdir()} <= {"lock", "known.json"}
+
+    def _installation(self, place: Path) -> Installation:
+        return project_installation(str(place / "work"))
+
+    def _read(self, place: Path) -> dict[str, str]:
+        files = (place / "work/.agents/skills").glob("*/SKILL.md")
+        return {file.parent.name: file.read_text() for file in sorted(files)}
+
+
+def make_new_skill(name: str, text: str) -> NewSkill:
+    """Return a skill with this SKILL.md and a script, as if it had been fetched."""
+    files = {"SKILL.md": text.encode(), "scripts/run.py": b"print()\n"}
+    entries = [SnapshotEntry(path, len(data), hash_content(data), path[-1] == "y") for path, data in files.items()]
+    content = SkillContent(Snapshot(name, tuple(entries)), files)
+    return describe_new(Origin("git", "acme/skills"), name, Pin(commit="1" * 40), content)
+
+
 def _message(text: str) -> ModelRequest:
     from pydantic_ai.messages import ModelRequest, UserPromptPart
 
@@ -620,6 +686,7 @@ SCENARIOS: dict[str, Scenario] = {
     "new package": CreateProject(),
     "edit": EditFile(),
     "choices": WriteChoices(),
+    "install": InstallSkills(),
     "checkpoint": TakeCheckpoint(),
     "undo": Undo(),
 }

@@ -5,6 +5,12 @@ from typing import TYPE_CHECKING
 from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
+    from skillshelf.registry._installation import (
+        Installation,
+        change_installation,
+        project_installation,
+        user_installation,
+    )
     from skillshelf.registry._lock import (
         LOCK_FILE,
         LockedSkill,
@@ -14,6 +20,18 @@ if TYPE_CHECKING:
         dump_lock,
         parse_lock,
         read_lock,
+        read_lock_bytes,
+    )
+    from skillshelf.registry._operations import (
+        NewSkill,
+        SyncReport,
+        describe_new,
+        find_edited,
+        install,
+        refuse_taken,
+        remove,
+        show_origin,
+        sync,
     )
     from skillshelf.registry._package import (
         OfferedSkill,
@@ -25,33 +43,68 @@ if TYPE_CHECKING:
         find_offered,
         read_content,
     )
-    from skillshelf.registry._sources import open_source, parse_source
+    from skillshelf.registry._sources import (
+        open_source,
+        parse_source,
+    )
+    from skillshelf.registry._status import (
+        Difference,
+        SkillStatus,
+        compare,
+        is_in_sync,
+        load_known,
+    )
 
 __all__ = [
     "LOCK_FILE",
+    "Difference",
+    "Installation",
     "LockedSkill",
+    "NewSkill",
     "OfferedSkill",
     "Origin",
     "Package",
     "PackageFile",
     "Pin",
     "SkillContent",
+    "SkillStatus",
     "SkillsLock",
     "SourceKind",
+    "SyncReport",
+    "change_installation",
     "choose_offered",
+    "compare",
+    "describe_new",
     "dump_lock",
+    "find_edited",
     "find_offered",
+    "install",
+    "is_in_sync",
+    "load_known",
     "open_source",
     "parse_lock",
     "parse_source",
+    "project_installation",
     "read_content",
     "read_lock",
+    "read_lock_bytes",
+    "refuse_taken",
+    "remove",
+    "show_origin",
+    "sync",
+    "user_installation",
 ]
 
 # On demand: a workspace without a lock needs none of it.
 __getattr__ = export_lazily(
     __name__,
     {
+        "_installation": [
+            "Installation",
+            "change_installation",
+            "project_installation",
+            "user_installation",
+        ],
         "_lock": [
             "LOCK_FILE",
             "LockedSkill",
@@ -61,6 +114,18 @@ __getattr__ = export_lazily(
             "dump_lock",
             "parse_lock",
             "read_lock",
+            "read_lock_bytes",
+        ],
+        "_operations": [
+            "NewSkill",
+            "SyncReport",
+            "describe_new",
+            "find_edited",
+            "install",
+            "refuse_taken",
+            "remove",
+            "show_origin",
+            "sync",
         ],
         "_package": [
             "OfferedSkill",
@@ -72,6 +137,16 @@ __getattr__ = export_lazily(
             "find_offered",
             "read_content",
         ],
-        "_sources": ["open_source", "parse_source"],
+        "_sources": [
+            "open_source",
+            "parse_source",
+        ],
+        "_status": [
+            "Difference",
+            "SkillStatus",
+            "compare",
+            "is_in_sync",
+            "load_known",
+        ],
     },
 )

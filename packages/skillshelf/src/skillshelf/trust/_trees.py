@@ -232,7 +232,9 @@ def _stamp(file: TreeEntry, info: os.stat_result) -> tuple[object, ...]:
 
 
 def _sign(stamps: list[tuple[object, ...]]) -> int:
-    return hash(tuple(stamps))
+    """Return a number that is the same in every process, unlike `hash`."""
+    text = repr(stamps).encode(errors="surrogateescape")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
 def _split(path: str) -> list[str]:
