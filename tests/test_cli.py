@@ -43,9 +43,10 @@ def test_help_explains_the_program(run: Run) -> None:
     """It names every command in its group, shows how to start, and explains the exit codes."""
     code, out, err = run("--help")
     assert (code, err) == (0, "")
-    groups = re.findall(r"^(look|write|use|help):\n((?:  \w+ +.*\n)+)", out, re.M)
+    groups = re.findall(r"^(look|get|write|use|help):\n((?:  \w+ +.*\n)+)", out, re.M)
     assert {title: [line.split()[0] for line in lines.splitlines()] for title, lines in groups} == {
         "look": ["list", "show", "search", "why", "cost"],
+        "get": ["add", "verify", "sync", "tree", "remove"],
         "write": ["new", "check", "eval"],
         "use": ["chat", "serve", "trust", "set"],
         "help": ["demo", "doctor", "completion"],
@@ -54,7 +55,9 @@ def test_help_explains_the_program(run: Run) -> None:
     assert out.endswith("Exit codes: 0 success, 1 problems found, 2 wrong use.\n")
 
 
-@pytest.mark.parametrize("command", ["list", "show", "search", "check", "cost", "why", "new", "trust", "chat"])
+@pytest.mark.parametrize(
+    "command", ["list", "show", "search", "check", "cost", "why", "new", "trust", "chat", "add", "sync"]
+)
 def test_help_explains_each_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""
     code, out, _ = run(command, "--help")

@@ -83,6 +83,9 @@ COMMANDS = [
     ("why", HOSTILE, "--for", "does over"),
     ("why", f"odd{HOSTILE.replace('/', '')}"),
     ("new", HOSTILE),
+    ("add", HOSTILE),
+    ("add", ".", "--dry-run"),
+    ("remove", HOSTILE),
     ("nonsense", HOSTILE),
     ("list", HOSTILE),
 ]

@@ -36,6 +36,13 @@ GROUPS = {
         "why": "explain why a skill is on the shelf, or is not",
         "cost": "show how many tokens each skill costs",
     },
+    "get": {
+        "add": "install skills from a repository, a folder or an archive, and pin them in skills.lock",
+        "verify": "compare the installed skills with skills.lock, file by file",
+        "sync": "bring the installed skills in line with skills.lock",
+        "tree": "show where each installed skill came from, and whether it was edited",
+        "remove": "remove installed skills",
+    },
     "write": {
         "new": "create a skill",
         "check": "find mistakes in skills, and see how other agents load them",
@@ -67,6 +74,7 @@ examples:
   skillshelf list                       list the skills on the shelf
   skillshelf check                      find mistakes in your skills
   skillshelf why pdf-forms              find out why a skill is there, or is not
+  skillshelf add acme/skills            install skills of others
   skillshelf chat                       talk to an agent that uses them
 
 `skillshelf COMMAND --help` describes a command. Exit codes: 0 success, 1 problems found, 2 wrong use.

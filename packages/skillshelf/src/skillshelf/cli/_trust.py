@@ -207,7 +207,7 @@ def _review_pending(workspace: TrustedWorkspace, out: Output) -> int:
     face = _TerminalReview(workspace, out)
     review = Review(all_pending, face)
     while review.question:
-        review.answer(_ask(review.question))
+        review.answer(ask(review.question))
     is_settled = face.is_mine or face.approved_count == len(all_pending)
     return 0 if is_settled else 1
 
@@ -223,13 +223,7 @@ class _TerminalReview:
         self.offers_mine = workspace.trust.can_declare_own(workspace.root)
 
     def show_page(self, skill: "Pending", *, whole: bool) -> None:
-        from skillshelf.text.rendering import ReviewPage
-        from skillshelf.trust import review_lines, shorten_review
-
-        lines = review_lines(skill, whole=whole)
-        self._out.print()
-        self._out.print_paged(ReviewPage(lines), ReviewPage(shorten_review(lines)))
-        self._out.print()
+        show_review(skill, self._out, whole=whole)
 
     def approve(self, skill: "Pending") -> None:
         self._workspace.trust.approve(skill)
@@ -244,7 +238,18 @@ class _TerminalReview:
         complain(message)
 
 
-def _ask(question: "ReviewQuestion") -> str:
+def show_review(skill: "Pending", out: Output, *, whole: bool) -> None:
+    """Show the page about a skill on a terminal."""
+    from skillshelf.text.rendering import ReviewPage
+    from skillshelf.trust import review_lines, shorten_review
+
+    lines = review_lines(skill, whole=whole)
+    out.print()
+    out.print_paged(ReviewPage(lines), ReviewPage(shorten_review(lines)))
+    out.print()
+
+
+def ask(question: "ReviewQuestion") -> str:
     """Return the user's answer, which may be a key or the whole word. Keys pressed before the question are ignored."""
     import termios
 

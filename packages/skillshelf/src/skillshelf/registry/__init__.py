@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from skillshelf.registry._installation import (
         Installation,
         change_installation,
+        is_interrupted,
         project_installation,
         user_installation,
     )
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         NewSkill,
         SyncReport,
         describe_new,
+        describe_review,
         find_edited,
         install,
         refuse_taken,
@@ -75,11 +77,13 @@ __all__ = [
     "choose_offered",
     "compare",
     "describe_new",
+    "describe_review",
     "dump_lock",
     "find_edited",
     "find_offered",
     "install",
     "is_in_sync",
+    "is_interrupted",
     "load_known",
     "open_source",
     "parse_lock",
@@ -102,6 +106,7 @@ __getattr__ = export_lazily(
         "_installation": [
             "Installation",
             "change_installation",
+            "is_interrupted",
             "project_installation",
             "user_installation",
         ],
@@ -119,6 +124,7 @@ __getattr__ = export_lazily(
         "_operations": [
             "NewSkill",
             "SyncReport",
+            "describe_review",
             "describe_new",
             "find_edited",
             "install",

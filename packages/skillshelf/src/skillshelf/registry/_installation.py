@@ -132,6 +132,11 @@ def change_installation(installation: Installation) -> Iterator[Transaction]:
         raise RegistryError(f"Nothing can be installed: {error.strerror or error} ({state}).") from None
 
 
+def is_interrupted(installation: Installation) -> bool:
+    """Return True if a process was killed amid a change, or is changing something right now."""
+    return os.path.lexists(f"{installation.state}/journal.json")
+
+
 def repair(installation: Installation) -> None:
     """Complete or undo what a killed process began. Call it while no other process changes the skills."""
     journal = _read_journal(installation)

@@ -1,17 +1,19 @@
 """What is done with installed skills: install new ones, bring the folders in line with the lock, remove."""
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skillshelf.errors import RegistryError
 from skillshelf.registry._installation import Installation, Transaction, change_installation
-from skillshelf.registry._lock import LockedSkill, Origin, Pin, SkillsLock
+from skillshelf.registry._lock import LockedSkill, Origin, Pin, SkillsLock, read_lock
 from skillshelf.registry._package import SkillContent, read_content
 from skillshelf.registry._sources import open_source
 from skillshelf.registry._status import Known, SkillStatus, compare, load_known
+from skillshelf.sources import SKILL_FILES
 from skillshelf.text import list_names
-from skillshelf.trust import take_snapshot
+from skillshelf.trust import Pending, SnapshotEntry, Trust, take_snapshot
 
 _MAX_LISTED = 10
 
@@ -30,6 +32,32 @@ class NewSkill(NamedTuple):
 def describe_new(origin: Origin, path: str, pin: Pin, content: SkillContent) -> NewSkill:
     """Return a fetched skill with its entry for the lock. `path` is its folder in the source."""
     return NewSkill(LockedSkill(origin._replace(path=path), pin, content.snapshot), content)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedSkill(Pending):
+    """A skill to review before any file of it is on disk. Once it is installed, it can be approved like any other."""
+
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    def read(self, entry: SnapshotEntry) -> bytes:
+        return self.contents[entry.path]
+
+
+def describe_review(installation: Installation, root: str, new: NewSkill, trust: Trust | None) -> FetchedSkill:
+    """Return a fetched skill as pending, with the version that it replaces if the user approved that."""
+    path = f"{installation.folder}/{new.name}"
+    file = next(name for name in SKILL_FILES if name in new.content.files)
+    before = read_lock(installation.lock_path).skills.get(new.name)
+    return FetchedSkill(
+        root=root,
+        key=os.path.relpath(path, root),
+        name=new.name,
+        snapshot=new.content.snapshot,
+        location=f"{path}/{file}",
+        copy=trust.copy(before.tree) if trust and before else None,
+        contents=new.content.files,
+    )
 
 
 def refuse_taken(installation: Installation, lock: SkillsLock, new: NewSkill) -> None:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from skillshelf.errors import RegistryError
 from skillshelf.files import NotPlainFile, NotPrivate, make_private_folders, read_private, replace_file
-from skillshelf.registry._installation import Installation
+from skillshelf.registry._installation import Installation, is_interrupted
 from skillshelf.registry._lock import LockedSkill, SkillsLock, read_lock_bytes
 from skillshelf.trust import DiskState, Snapshot, take_signature, take_snapshot
 
@@ -134,4 +134,6 @@ def remember(installation: Installation, lock: SkillsLock, states: Mapping[str, 
 def is_in_sync(installation: Installation, lock: bytes) -> bool:
     """Return True if nothing has changed since all skills were found to be as in the lock. Reads no file of theirs."""
     known = load_known(installation)
-    return known.is_current(lock) and all(known.is_same(installation, name) for name in known.skills)
+    if not known.is_current(lock) or is_interrupted(installation):
+        return False
+    return all(known.is_same(installation, name) for name in known.skills)

@@ -1,0 +1,278 @@
+"""`skillshelf add`: look at the skills of a source, review them, install them, and pin them in skills.lock."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._installed import add_user_option, find_installation, pin_as_json
+from skillshelf.cli._output import Output, complain, shown_path
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import locate_workspace
+from skillshelf.errors import TrustError
+from skillshelf.registry import (
+    Installation,
+    NewSkill,
+    OfferedSkill,
+    Origin,
+    Pin,
+    choose_offered,
+    describe_new,
+    describe_review,
+    find_offered,
+    install,
+    open_source,
+    parse_source,
+    read_content,
+    read_lock,
+    refuse_taken,
+    show_origin,
+)
+from skillshelf.skills import Diagnostic
+from skillshelf.text import clean_line, count_noun
+from skillshelf.text.tables import Column
+from skillshelf.text.tokens import estimate
+
+if TYPE_CHECKING:
+    from skillshelf.trust import Pending, Trust
+
+EXAMPLES = """
+  skillshelf add acme/skills                      show the skills of a GitHub repository, and ask
+  skillshelf add acme/skills@v2 --skill pdf-forms      one of them, as it is in a branch or tag
+  skillshelf add https://host/acme/skills.git     any Git repository; private ones with a credential helper
+  skillshelf add ./skills.zip --dry-run           only show what is in an archive or folder
+  skillshelf add acme/skills --skill pdf-forms --yes   for scripts: print the review and approve it
+"""
+ALL = "*"
+_COLUMNS = (
+    Column("skill", style="bold"),
+    Column("tokens", right=True),
+    Column("check", style="cyan"),
+    Column("folder"),
+)
+_NOT_ASKED = "This is not a terminal, so there is no one to ask, and nothing was installed."
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="owner/repo[/path][@ref] on GitHub, the URL of a Git repository, a folder (./…), or an archive",
+    )
+    parser.add_argument(
+        "--skill",
+        metavar="NAME",
+        dest="names",
+        nargs="+",
+        action="extend",
+        default=[],
+        help=f"install these, by name or folder; '{ALL}' for all",
+    )
+    parser.add_argument("--ref", metavar="REF", default="", help="a branch, tag or commit")
+    parser.add_argument("--yes", action="store_true", help="approve without a question; the review is printed")
+    parser.add_argument("--dry-run", action="store_true", help="show everything and install nothing")
+    add_user_option(parser)
+
+
+class _Offer(NamedTuple):
+    """A skill of the source with its price and what a check says of it."""
+
+    skill: OfferedSkill
+    tokens: int
+    diagnostics: Sequence[Diagnostic]
+
+    @property
+    def row(self) -> list[str]:
+        from skillshelf.cli._diagnostics import count_by_severity
+
+        verdict = self.skill.problem or count_by_severity(self.diagnostics) or "nothing to report"
+        return [self.skill.name, f"{self.tokens:,}", verdict, self.skill.path or "."]
+
+    def as_json(self) -> dict[str, Any]:
+        from skillshelf.cli._diagnostics import as_json
+
+        return {
+            "name": self.skill.name,
+            "path": self.skill.path,
+            "description": self.skill.description,
+            "tokens": self.tokens,
+            "problem": self.skill.problem,
+            "diagnostics": [as_json(note) for note in self.diagnostics],
+        }
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    if args.json and not (args.yes or args.dry_run):
+        raise CommandError("--json asks no questions.", "Add --dry-run to look, or --yes to install.")
+    is_asking = sys.stdin.isatty() and out.is_terminal and not args.yes
+    installation = find_installation(args)
+    lock = read_lock(installation.lock_path)
+    origin = parse_source(args.source, args.ref, installation.place, anywhere=args.user)
+    if sys.stderr.isatty():
+        complain(f"Fetching {show_origin(origin)}…")
+    with open_source(origin, Pin(), installation.place, anywhere=args.user) as package:
+        offers = [_describe(skill) for skill in find_offered(package, origin)]
+        names = _find_names(args.names, offers)
+        if not names and is_asking and not args.dry_run:
+            _print_offers(offers, origin, package.pin, out)
+            names = _ask_for_names(offers)
+        chosen = choose_offered([offer.skill for offer in offers], names)
+        new = [
+            describe_new(origin, skill.path, package.pin, read_content(package, skill.name, skill.path))
+            for skill in chosen
+        ]
+        pin = package.pin
+    paths = {skill.path for skill in chosen}
+    shown = [offer for offer in offers if offer.skill.path in paths] if names else offers
+    for skill in new:
+        refuse_taken(installation, lock, skill)
+
+    if not args.json and (args.names or not is_asking or args.dry_run or len(offers) == 1):
+        _print_offers(shown, origin, pin, out)
+    installed = _review_and_install(args, installation, new, out, is_asking=is_asking)
+    if args.json:
+        facts = {"source": origin._asdict(), "pin": pin._asdict(), "skills": [offer.as_json() for offer in shown]}
+        out.print_json({**facts, "installed": [pin_as_json(skill.locked) for skill in installed]})
+    return 0 if args.dry_run or len(installed) == len(new) else 1
+
+
+def _describe(skill: OfferedSkill) -> _Offer:
+    if skill.text is None:
+        return _Offer(skill, 0, ())
+    from skillshelf.lint import check_text
+
+    notes = check_text(skill.text.text, os.path.basename(skill.path) or skill.name)
+    return _Offer(skill, estimate(skill.text.instructions), notes)
+
+
+def _find_names(asked: Sequence[str], offers: Sequence[_Offer]) -> list[str]:
+    """Return the folders of the skills that the options mean. Without a name, one skill alone is meant."""
+    if asked and ALL not in asked:
+        return list(asked)
+    if asked or len(offers) == 1:
+        # Copies for several agents are one skill.
+        by_name = {offer.skill.name: offer.skill.path for offer in reversed(offers) if not offer.skill.problem}
+        return [path or name for name, path in reversed(by_name.items())] or [offers[0].skill.name]
+    return []
+
+
+def _print_offers(offers: Sequence[_Offer], origin: Origin, pin: Pin, out: Output) -> None:
+    from skillshelf.cli._diagnostics import print_diagnostic
+
+    pinned = f" at {pin}" if str(pin) else ""
+    out.print_styled(f"{count_noun(len(offers), 'skill')} in {show_origin(origin)}{pinned}", "dim")
+    out.print_table(_COLUMNS, [offer.row for offer in offers], indent=2)
+    if len(offers) > 1:
+        return
+    for offer in offers:
+        out.print_styled(offer.skill.description, indent=2)
+        for note in offer.diagnostics:
+            print_diagnostic(note, out)
+
+
+def _ask_for_names(offers: Sequence[_Offer]) -> list[str]:
+    sys.stdout.write(f"Which ones? Names, {ALL} for all, Enter for none: ")
+    sys.stdout.flush()
+    words = sys.stdin.readline().replace(",", " ").split()
+    return _find_names(words, offers) if words else []
+
+
+def _review_and_install(
+    args: argparse.Namespace, installation: Installation, new: Sequence[NewSkill], out: Output, *, is_asking: bool
+) -> list[NewSkill]:
+    """Show what is in the skills and install those that the user approves. Return them."""
+    from skillshelf.trust import Trust
+
+    if args.dry_run and not args.names:
+        return []
+    if not new:
+        if is_asking:
+            return []
+        raise CommandError(f"Several skills are there, and nothing was installed. Name some with --skill, or '{ALL}'.")
+    trust = None if args.user else Trust.open()
+    root = installation.folder if args.user else locate_workspace(args).root
+    pages = [describe_review(installation, root, skill, trust) for skill in new]
+    if args.dry_run:
+        _print_reviews(pages, out, quiet=args.json)
+        return []
+    if is_asking:
+        names = _ask(pages, out)
+    elif args.yes:
+        names = {page.name for page in pages}
+        _print_reviews(pages, out, quiet=args.json)
+    else:
+        raise CommandError(
+            _NOT_ASKED,
+            "--dry-run shows what is there; --yes prints the review, approves it and installs.",
+            code="not-asked",
+        )
+    approved = [skill for skill in new if skill.name in names]
+    if not approved:
+        out.print("Nothing was installed.")
+        return []
+    install(installation, approved)
+    _approve([page for page in pages if page.name in names], trust)
+    if not args.json:
+        for skill in approved:
+            where = shown_path(f"{installation.folder}/{skill.name}")
+            out.print_styled(f"installed {skill.name} in {where}", "green")
+    return approved
+
+
+def _print_reviews(pages: "Sequence[Pending]", out: Output, *, quiet: bool) -> None:
+    from skillshelf.trust import review_text
+
+    if quiet:
+        return
+    for page in pages:
+        out.print()
+        out.write(review_text(page))
+    out.print()
+
+
+def _ask(pages: "Sequence[Pending]", out: Output) -> set[str]:
+    """Review the skills one by one, and return the names of those that the user wants."""
+    from skillshelf.cli._trust import ask
+    from skillshelf.trust import Review
+
+    face = _InstallReview(out)
+    review = Review(pages, face)
+    while review.question:
+        review.answer(ask(review.question))
+    return face.names
+
+
+class _InstallReview:
+    """Shows a review on the terminal, and collects what the user approves: nothing is installed yet."""
+
+    offers_mine = False
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self.names: set[str] = set()
+
+    def show_page(self, skill: "Pending", *, whole: bool) -> None:
+        from skillshelf.cli._trust import show_review
+
+        show_review(skill, self._out, whole=whole)
+
+    def approve(self, skill: "Pending") -> None:
+        self.names.add(skill.name)
+
+    def declare_mine(self) -> None:
+        raise AssertionError("not offered")
+
+    def warn(self, message: str) -> None:
+        complain(message)
+
+
+def _approve(pages: "Sequence[Pending]", trust: "Trust | None") -> None:
+    """Approve installed skills exactly as they were shown. The user's own skills need no approval."""
+    if trust is None:
+        return
+    try:
+        trust.approve(*pages)
+    except TrustError as error:
+        complain(f"{clean_line(str(error))} So they wait for your review: `skillshelf trust`.")

@@ -1,0 +1,87 @@
+"""The installed skills that a command works on: the workspace's, or with --user the user's own."""
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from skillshelf.cli._errors import CommandError
+from skillshelf.cli._output import Output, shown_path
+from skillshelf.cli._parsers import Parser
+from skillshelf.cli._workspace import locate_workspace
+from skillshelf.registry import (
+    Installation,
+    LockedSkill,
+    SkillsLock,
+    SkillStatus,
+    project_installation,
+    read_lock,
+    user_installation,
+)
+
+CHANGES = {"added": "new", "removed": "gone", "changed": "changed", "mode": "executable or not"}
+
+
+def add_user_option(parser: Parser) -> None:
+    parser.add_argument(
+        "--user", action="store_true", help="your own skills in ~/.agents/skills, instead of the workspace's"
+    )
+
+
+def find_installation(args: argparse.Namespace) -> Installation:
+    """Return the installed skills that the options mean. Raises RegistryError or SourceError."""
+    if args.user:
+        return user_installation()
+    return project_installation(locate_workspace(args).root)
+
+
+def read_pinned(installation: Installation) -> SkillsLock:
+    """Return the lock. Raises CommandError if there is none: a check of nothing must not pass."""
+    if not os.path.lexists(installation.lock_path):
+        raise CommandError(
+            f"There is no {shown_path(installation.lock_path)}.",
+            "`skillshelf add SOURCE` installs a skill and writes it.",
+            code="no-lock",
+        )
+    return read_lock(installation.lock_path)
+
+
+def print_statuses(statuses: Iterable[SkillStatus], out: Output) -> None:
+    """Print the skills that are not as pinned, with the files that differ."""
+    for status in statuses:
+        if status.state == "same":
+            continue
+        out.print_styled(f"{status.name}: {status.state}", "bold")
+        if status.fault:
+            out.print(f"  {status.fault}")
+        for difference in status.differences:
+            out.print(f"  {CHANGES[difference.change]}: {difference.path}")
+
+
+def pin_as_json(skill: LockedSkill) -> dict[str, Any]:
+    return {
+        "name": skill.name,
+        "source": {key: value for key, value in skill.origin._asdict().items() if value},
+        "pin": {key: value for key, value in skill.pin._asdict().items() if value},
+        "tree": skill.tree,
+    }
+
+
+def status_as_json(status: SkillStatus) -> dict[str, Any]:
+    return {
+        **pin_as_json(status.skill),
+        "state": status.state,
+        "differences": [difference._asdict() for difference in status.differences],
+        "fault": status.fault,
+    }
+
+
+def count_states(statuses: Sequence[SkillStatus]) -> str:
+    """Return a line such as `2 skills as pinned, 1 edited`."""
+    same = sum(status.state == "same" for status in statuses)
+    counts = [f"{same} as pinned"]
+    for state in ("edited", "missing"):
+        count = sum(status.state == state for status in statuses)
+        if count:
+            counts.append(f"{count} {state}")
+    return ", ".join(counts)

@@ -1,0 +1,46 @@
+"""`skillshelf tree`: what came from where, pinned to what, approved or not, edited or not."""
+
+import argparse
+
+from skillshelf.cli._installed import add_user_option, count_states, find_installation, read_pinned, status_as_json
+from skillshelf.cli._output import Output
+from skillshelf.cli._parsers import Parser
+from skillshelf.registry import SkillStatus, compare, show_origin
+from skillshelf.text.tables import Column
+from skillshelf.trust import Trust
+
+EXAMPLES = """
+  skillshelf tree                       the installed skills of the workspace
+  skillshelf tree --user                your own in ~/.agents/skills
+"""
+_COLUMNS = (Column("name", style="bold"), Column("from"), Column("pinned"), Column("state", style="cyan"))
+_APPROVED = Column("approved")
+
+
+def add_arguments(parser: Parser) -> None:
+    add_user_option(parser)
+
+
+def run(args: argparse.Namespace, out: Output) -> int:
+    installation = find_installation(args)
+    statuses = compare(installation, read_pinned(installation))
+    trust = None if args.user else Trust.open()  # the user's own skills need no approval
+    if args.json:
+        rows = [{**status_as_json(status), "approved": _find_approval(status, trust)} for status in statuses]
+        out.print_json({"skills": rows})
+        return 0
+    columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)
+    table = []
+    for status in statuses:
+        row = [status.name, show_origin(status.skill.origin), str(status.skill.pin), status.state]
+        if trust:
+            row.append(_find_approval(status, trust)[:10] or "no")
+        table.append(row)
+    out.print_paged_table(columns, table, count_states(statuses))
+    return 0
+
+
+def _find_approval(status: SkillStatus, trust: Trust | None) -> str:
+    """Return when the user approved the skill as it is on disk, or an empty string."""
+    approval = trust.approvals.trees.get(status.tree) if trust else None
+    return approval.when if approval else ""
