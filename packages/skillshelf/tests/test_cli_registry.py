@@ -179,7 +179,7 @@ def answer_on_terminal(cwd: Path, url: str, *answers: str) -> tuple[int, str]:
             wait_for_reader(process.pid)
             os.write(terminal, remaining.pop(0).encode())
     os.close(terminal)
-    return process.wait(60), received.replace("\r\n", "\n")
+    return process.wait(60) or 0, received.replace("\r\n", "\n")
 
 
 def test_on_a_terminal_each_skill_is_shown_and_asked_about(url: str, tmp_path: Path) -> None:

@@ -132,6 +132,9 @@ def _write_counts(shelf: Shelf, candidates: Sequence[Candidate], args: argparse.
     problems = find_problems(shelf)
     if problems:
         counts += f" {problems.summary}: run `{problems.command}`."
+    edited = sum(note.code.startswith("lock-") for note in shelf.catalog.diagnostics)
+    if edited:
+        counts += f" {edited:,} not as skills.lock pins: run `skillshelf verify`."
     pending = _count_pending(args)
     if pending:
         counts += f" {pending:,} to review: run `skillshelf trust`."

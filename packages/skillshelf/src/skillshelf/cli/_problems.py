@@ -10,8 +10,8 @@ from skillshelf.sources import DirectorySource, PackageSource
 from skillshelf.sources.workspace import find_workspace, relative
 from skillshelf.text import count_noun
 
-_LEFT_OUT = ("name-twin", "shadowed", "tools-missing")
-"""What is between two sources or up to the caller, so that no check of a folder or package finds it."""
+_LEFT_OUT = ("name-twin", "shadowed", "tools-missing", "lock-mismatch", "lock-unusable")
+"""What is between two sources, up to the caller or for `verify`, so that no check of a folder or package finds it."""
 
 
 class Problems(NamedTuple):

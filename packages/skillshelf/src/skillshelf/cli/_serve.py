@@ -6,15 +6,15 @@ import shlex
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._output import Output, complain
+from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser, add_listing_options
 from skillshelf.cli._workspace import attach_skills, find_packages, locate_workspace
-from skillshelf.errors import MissingExtraError, SettingsError
+from skillshelf.errors import MissingExtraError, RegistryError, SettingsError
 from skillshelf.files import NotPlainFile, NotPrivate, read_private
 from skillshelf.settings import load_choices, load_settings
 from skillshelf.shelf import Shelf, pause_gc
@@ -56,6 +56,9 @@ def add_arguments(parser: Parser) -> None:
         help="a web origin that may send requests, such as https://a.b",
     )
     add_listing_options(parser)
+    parser.add_argument(
+        "--frozen", action="store_true", help="refuse installed skills that are not as skills.lock pins them"
+    )
     parser.add_argument("--trust-workspace", action="store_true", help="use this folder's skills without review")
 
 
@@ -184,6 +187,8 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
 
     trust = None if args.trust_workspace else Trust.open()
     workspace = locate_workspace(args)
+    if args.frozen:
+        _refuse_drift(workspace.root)
     with keep_output_clean():  # standard output may be the connection
         skills = WorkspaceSkills(
             workspace,
@@ -191,6 +196,7 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
             trust=trust,
             packages=find_packages(args),
             entry_points=True,
+            frozen=args.frozen,
             choices=load_choices(),
         )
     for fault in skills.take_faults():
@@ -211,6 +217,26 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
     pending = PendingSkills(lambda: len(skills.find_pending_skills()), root)
     with _report_pending(skills, pending):
         yield skills.shelf, pending
+
+
+def _refuse_drift(root: str) -> None:
+    """Raise CommandError if an installed skill, of the workspace or the user, is not as its lock pins it."""
+    from skillshelf.registry import compare, project_installation, read_lock, user_installation
+
+    installations = [project_installation(root)]
+    with suppress(RegistryError):  # a user without a home has no skills there
+        installations.append(user_installation())
+    for installation in installations:
+        statuses = compare(installation, read_lock(installation.lock_path))
+        names = [status.name for status in statuses if status.state != "same"]
+        if names:
+            option = " --user" if installation.is_user else ""
+            raise CommandError(
+                f"{', '.join(names)}: not as {shown_path(installation.lock_path)} pins it.",
+                f"`skillshelf verify{option}` names the files.",
+                code="lock-mismatch",
+                exit_code=1,
+            )
 
 
 @contextmanager

@@ -51,6 +51,8 @@ FINDING = {
     "link-broken": "the target of a symlink does not exist",
     "link-outside": "a symlink points outside the folder and is not followed",
     "listing-shortened": "the listing does not show every skill in full",
+    "lock-mismatch": "an installed skill is not as `skills.lock` pins it",
+    "lock-unusable": "the file `skills.lock` is damaged, has conflict markers, or is from a newer version",
     "more-faults": "further faults with the same code are not listed",
     "name-twin": "two skills have names that look alike",
     "nested-skill": "a SKILL.md inside another skill's folder is not a second skill, nor is its folder offered",

@@ -5,15 +5,8 @@ from typing import TYPE_CHECKING
 from skillshelf.lazy import export_lazily
 
 if TYPE_CHECKING:
-    from skillshelf.registry._installation import (
-        Installation,
-        change_installation,
-        is_interrupted,
-        project_installation,
-        user_installation,
-    )
+    from skillshelf.registry._installation import LOCK_FILE, Installation, project_installation, user_installation
     from skillshelf.registry._lock import (
-        LOCK_FILE,
         LockedSkill,
         Origin,
         Pin,
@@ -23,6 +16,7 @@ if TYPE_CHECKING:
         read_lock,
         read_lock_bytes,
     )
+    from skillshelf.registry._locked_source import LockedSource
     from skillshelf.registry._operations import (
         NewSkill,
         SyncReport,
@@ -45,23 +39,16 @@ if TYPE_CHECKING:
         find_offered,
         read_content,
     )
-    from skillshelf.registry._sources import (
-        open_source,
-        parse_source,
-    )
-    from skillshelf.registry._status import (
-        Difference,
-        SkillStatus,
-        compare,
-        is_in_sync,
-        load_known,
-    )
+    from skillshelf.registry._sources import open_source, parse_source
+    from skillshelf.registry._status import Difference, SkillStatus, compare, is_in_sync, load_known
+    from skillshelf.registry._transaction import Transaction, change_installation, is_interrupted
 
 __all__ = [
     "LOCK_FILE",
     "Difference",
     "Installation",
     "LockedSkill",
+    "LockedSource",
     "NewSkill",
     "OfferedSkill",
     "Origin",
@@ -73,6 +60,7 @@ __all__ = [
     "SkillsLock",
     "SourceKind",
     "SyncReport",
+    "Transaction",
     "change_installation",
     "choose_offered",
     "compare",
@@ -103,15 +91,8 @@ __all__ = [
 __getattr__ = export_lazily(
     __name__,
     {
-        "_installation": [
-            "Installation",
-            "change_installation",
-            "is_interrupted",
-            "project_installation",
-            "user_installation",
-        ],
+        "_installation": ["LOCK_FILE", "Installation", "project_installation", "user_installation"],
         "_lock": [
-            "LOCK_FILE",
             "LockedSkill",
             "Origin",
             "Pin",
@@ -121,6 +102,7 @@ __getattr__ = export_lazily(
             "read_lock",
             "read_lock_bytes",
         ],
+        "_locked_source": ["LockedSource"],
         "_operations": [
             "NewSkill",
             "SyncReport",
@@ -143,16 +125,8 @@ __getattr__ = export_lazily(
             "find_offered",
             "read_content",
         ],
-        "_sources": [
-            "open_source",
-            "parse_source",
-        ],
-        "_status": [
-            "Difference",
-            "SkillStatus",
-            "compare",
-            "is_in_sync",
-            "load_known",
-        ],
+        "_sources": ["open_source", "parse_source"],
+        "_status": ["Difference", "SkillStatus", "compare", "is_in_sync", "load_known"],
+        "_transaction": ["Transaction", "change_installation", "is_interrupted"],
     },
 )

@@ -15,7 +15,6 @@ from skillshelf.errors import SkillsLockError
 from skillshelf.files import NotPlainFile, read_file
 from skillshelf.trust import Snapshot, SnapshotEntry
 
-LOCK_FILE = "skills.lock"
 VERSION = 1
 MAX_LOCK = 16 * 1024 * 1024
 """Bytes; a skill of five files takes about 800."""
@@ -63,15 +62,15 @@ class LockedSkill:
     snapshot: Snapshot
     table: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The skill's table as it was read, with the fields that this version does not know."""
+    tree: str = field(init=False)
+    """The hash over all files: the one that the user approves."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tree", self.snapshot.tree)
 
     @property
     def name(self) -> str:
         return self.snapshot.name
-
-    @property
-    def tree(self) -> str:
-        """The hash over all files: the one that the user approves."""
-        return self.snapshot.tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def read_lock_bytes(path: str) -> bytes:
     return page.data
 
 
-def parse_lock(data: bytes, path: str = LOCK_FILE) -> SkillsLock:
+def parse_lock(data: bytes, path: str = "skills.lock") -> SkillsLock:
     """Read the text of a lock. Raises SkillsLockError, with the path in its message."""
     if not data.strip():
         return SkillsLock()
@@ -168,10 +167,10 @@ def _parse_skill(name: str, table: Any) -> LockedSkill:
     pin = Pin(*(_text(table, part, place) for part in Pin._fields))
     files = _typed(table.get("files"), dict, f"{place}.files")
     entries = tuple(_parse_file(path, row, place) for path, row in sorted(files.items()))
-    snapshot = Snapshot(name, entries)
-    if snapshot.tree != table.get("tree"):
+    skill = LockedSkill(origin, pin, Snapshot(name, entries), table)
+    if skill.tree != table.get("tree"):
         raise _Damaged(f"{place}.tree does not match the list of files")
-    return LockedSkill(origin, pin, snapshot, table)
+    return skill
 
 
 def _parse_file(path: str, row: Any, place: str) -> SnapshotEntry:

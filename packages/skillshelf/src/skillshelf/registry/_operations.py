@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skillshelf.errors import RegistryError
-from skillshelf.registry._installation import Installation, Transaction, change_installation
+from skillshelf.registry._installation import Installation
 from skillshelf.registry._lock import LockedSkill, Origin, Pin, SkillsLock, read_lock
 from skillshelf.registry._package import SkillContent, read_content
 from skillshelf.registry._sources import open_source
 from skillshelf.registry._status import Known, SkillStatus, compare, load_known
+from skillshelf.registry._transaction import Transaction, change_installation
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import list_names
 from skillshelf.trust import Pending, SnapshotEntry, Trust, take_snapshot

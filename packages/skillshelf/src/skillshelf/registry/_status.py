@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 
 from skillshelf.errors import RegistryError
 from skillshelf.files import NotPlainFile, NotPrivate, make_private_folders, read_private, replace_file
-from skillshelf.registry._installation import Installation, is_interrupted
-from skillshelf.registry._lock import LockedSkill, SkillsLock, read_lock_bytes
+from skillshelf.registry._installation import Installation
+from skillshelf.registry._lock import LockedSkill, SkillsLock, parse_lock, read_lock_bytes
+from skillshelf.registry._transaction import is_interrupted
 from skillshelf.trust import DiskState, Snapshot, take_signature, take_snapshot
 
 _MAX_KNOWN = 4 * 1024 * 1024
@@ -44,17 +45,18 @@ def compare(installation: Installation, lock: SkillsLock) -> list[SkillStatus]:
     """Hash every file of every locked skill, compare them with the lock, and remember those that are the same."""
     states = {name: take_snapshot(installation.folder, name) for name in lock.skills}
     remember(installation, lock, states)
-    return [_compare_skill(installation, skill, states[name].snapshot) for name, skill in lock.skills.items()]
+    return [_compare_skill(installation, skill, states[name]) for name, skill in lock.skills.items()]
 
 
-def _compare_skill(installation: Installation, skill: LockedSkill, now: Snapshot) -> SkillStatus:
+def _compare_skill(installation: Installation, skill: LockedSkill, state: DiskState) -> SkillStatus:
+    now = state.snapshot
     if now.fault and not os.path.lexists(f"{installation.folder}/{skill.name}"):
         return SkillStatus(skill, "missing")
     if now.fault:
         return SkillStatus(skill, "edited", fault=now.fault)
-    if now.tree == skill.tree:
-        return SkillStatus(skill, "same", now.tree)
-    return SkillStatus(skill, "edited", now.tree, tuple(find_differences(skill.snapshot, now)))
+    if state.tree == skill.tree:
+        return SkillStatus(skill, "same", state.tree)
+    return SkillStatus(skill, "edited", state.tree, tuple(find_differences(skill.snapshot, now)))
 
 
 def find_differences(locked: Snapshot, now: Snapshot) -> Iterator[Difference]:
@@ -129,6 +131,20 @@ def remember(installation: Installation, lock: SkillsLock, states: Mapping[str, 
     with suppress(OSError, RegistryError):
         make_private_folders(installation.state)
         replace_file(f"{installation.state}/known.json", json.dumps(plain).encode())
+
+
+def read_pinned_trees(installation: Installation) -> tuple[dict[str, str], dict[str, int | None]]:
+    """Return by name the tree that the lock pins, and the signature of the files that were found to be the same.
+
+    What is known from the last time saves parsing the lock. Raises SkillsLockError.
+    """
+    data = read_lock_bytes(installation.lock_path)
+    known = load_known(installation)
+    if known.is_current(data):
+        trees = {name: tree for name, (tree, _) in known.skills.items()}
+        return trees, {name: signature for name, (_, signature) in known.skills.items()}
+    lock = parse_lock(data, installation.lock_path)
+    return {name: skill.tree for name, skill in lock.skills.items()}, {}
 
 
 def is_in_sync(installation: Installation, lock: bytes) -> bool:

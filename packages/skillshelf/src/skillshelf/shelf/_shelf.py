@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, make_lock, split_below, user_skill_folders
+from skillshelf.registry import LockedSource
 from skillshelf.shelf._chosen import ChosenSkills
 from skillshelf.shelf._discovery import refuse_own_names
 from skillshelf.shelf._toolbox import Toolbox, collect_tools
@@ -16,7 +17,6 @@ from skillshelf.skills import BaseSkill, Candidate, Catalog, Choice, Delta, Foun
 from skillshelf.sources import (
     BUNDLED,
     Cacheable,
-    DirectorySource,
     EntryPointSource,
     InFolder,
     ObjectSource,
@@ -350,10 +350,13 @@ def pause_gc() -> Iterator[None]:
             gc.enable()
 
 
-def project_sources(workspace: "Workspace") -> list[DirectorySource]:
-    """Return the sources of the project's own skills: the root's, then those of parents, nearest first."""
-    outer = [DirectorySource(folder, "parent") for folder in workspace.outer]
-    return [DirectorySource(workspace.root, "project"), *outer]
+def project_sources(workspace: "Workspace", *, frozen: bool = False) -> list[LockedSource]:
+    """Return the sources of the project's own skills: the root's, then those of parents, nearest first.
+
+    If `frozen`, skills that are not as skills.lock pins them cannot be loaded.
+    """
+    outer = [LockedSource(folder, "parent", frozen=frozen) for folder in workspace.outer]
+    return [LockedSource(workspace.root, "project", frozen=frozen), *outer]
 
 
 def workspace_sources(
@@ -364,10 +367,11 @@ def workspace_sources(
     packages: Sequence[str] = (),
     entry_points: bool = False,
     authoring: bool = False,
+    frozen: bool = False,
 ) -> list[Source]:
     """Return the sources of a workspace in order of precedence. `project` are those of the project's own skills.
 
-    With `authoring`, the bundled skill about writing skills comes last.
+    With `authoring`, the bundled skill about writing skills comes last. `frozen`: as for `project_sources`.
     """
     if isinstance(packages, str):
         packages = [packages]  # its letters are not names of packages
@@ -381,7 +385,7 @@ def workspace_sources(
         is_in_project = is_at_or_inside(folder, workspace.root)
         if os.path.isdir(folder) and folder not in user_roots and not is_in_project:
             user_roots.add(folder)
-            sources.append(DirectorySource(folder, "user"))
+            sources.append(LockedSource(folder, "user", frozen=frozen))
 
     if entry_points:
         sources.append(EntryPointSource(without=packages))

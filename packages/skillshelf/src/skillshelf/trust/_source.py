@@ -1,7 +1,7 @@
 """A source that serves the skills of a workspace only in versions that the user approved or owns."""
 
 import os
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeGuard
@@ -279,7 +279,10 @@ class TrustedSource:
     is at work there.
     """
 
-    def __init__(self, inner: DirectorySource, trust: Trust) -> None:
+    def __init__(
+        self, inner: DirectorySource, trust: Trust, *, frozen_tree: Callable[[str], str] = lambda key: ""
+    ) -> None:
+        """`frozen_tree` returns the only tree that may be served at a key; empty if any approved one may."""
         self.name = inner.name
         self.root = inner.root
         self.uses_cache = inner.uses_cache
@@ -288,6 +291,7 @@ class TrustedSource:
         """Why nothing here can be approved; empty if it can."""
         self.own: OwnRepository | None = None
         """The record of the repository if the user declared it their own; None if it is one like any other."""
+        self._frozen_tree = frozen_tree
         self._skills = SkillsOnDisk(inner)
         self._writes = AgentWrites(inner.root)
         self._usable: Collection[str] = ()
@@ -576,6 +580,8 @@ class TrustedSource:
 
     def _applies_unasked(self, key: str, skill: SkillOnDisk) -> bool:
         """Return True if a skill comes into use without a question, because the repository is the user's own."""
+        if self._frozen_tree(key) not in ("", skill.tree):
+            return False
         return self.own is not None and self.own.applies(self._describe(key, skill))
 
     def _serve_changed(self) -> dict[str, Found | None]:
@@ -605,7 +611,9 @@ class TrustedSource:
             return None
 
         last_in_use = self.trust.approvals.last_in_use(self.root, key, self.own)
-        tree = choose_version((skill.tree, skill.served_tree, last_in_use), self._usable)
+        frozen = self._frozen_tree(key)
+        usable = {frozen}.intersection(self._usable) if frozen else self._usable
+        tree = choose_version((skill.tree, skill.served_tree, last_in_use), usable)
         is_on_disk = bool(tree) and tree == skill.tree
         copy = self.trust.copy(tree) if tree else None
         if copy is None and is_on_disk:

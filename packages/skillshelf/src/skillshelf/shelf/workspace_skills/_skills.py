@@ -69,11 +69,11 @@ class WorkspaceSkills:
         self.folder = workspace.folder
         """The folder that the agent works in. File tools and commands cannot write outside it."""
         self.frozen = frozen
-        project = project_sources(workspace)
+        project = project_sources(workspace, frozen=frozen)
         self.trusted: tuple[TrustedSource, ...] = ()
         """The sources whose skills need the user's approval: the root's, then those of parents."""
         if trust:
-            self.trusted = tuple(TrustedSource(source, trust) for source in project)
+            self.trusted = tuple(TrustedSource(source, trust, frozen_tree=source.frozen_tree) for source in project)
         self._trust = trust
         if isinstance(skills, Shelf):
             self.shelf = skills
@@ -85,6 +85,7 @@ class WorkspaceSkills:
                 packages=packages,
                 entry_points=entry_points,
                 authoring=True,
+                frozen=frozen,
             )
             self.shelf = Shelf(sources, choices=choices, here=self.folder)
 
