@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.files import is_at_or_inside, make_lock, split_below, user_skill_folders
-from skillshelf.registry import LockedSource
 from skillshelf.shelf._chosen import ChosenSkills
 from skillshelf.shelf._discovery import refuse_own_names
 from skillshelf.shelf._toolbox import Toolbox, collect_tools
@@ -27,6 +26,7 @@ from skillshelf.text.tokens import DEFAULT_BUDGET, Counter, estimate
 
 if TYPE_CHECKING:
     from skillshelf.listing import Listing, ListingForm
+    from skillshelf.registry import LockedSource
     from skillshelf.search import Match, SkillSearch
     from skillshelf.shelf.routing import Route
     from skillshelf.shelf.watch import Watch
@@ -350,11 +350,13 @@ def pause_gc() -> Iterator[None]:
             gc.enable()
 
 
-def project_sources(workspace: "Workspace", *, frozen: bool = False) -> list[LockedSource]:
+def project_sources(workspace: "Workspace", *, frozen: bool = False) -> list["LockedSource"]:
     """Return the sources of the project's own skills: the root's, then those of parents, nearest first.
 
     If `frozen`, skills that are not as skills.lock pins them cannot be loaded.
     """
+    from skillshelf.registry import LockedSource  # only a workspace has a lock
+
     outer = [LockedSource(folder, "parent", frozen=frozen) for folder in workspace.outer]
     return [LockedSource(workspace.root, "project", frozen=frozen), *outer]
 
@@ -373,6 +375,8 @@ def workspace_sources(
 
     With `authoring`, the bundled skill about writing skills comes last. `frozen`: as for `project_sources`.
     """
+    from skillshelf.registry import LockedSource
+
     if isinstance(packages, str):
         packages = [packages]  # its letters are not names of packages
     sources: list[Source] = [ObjectSource(skills)]
