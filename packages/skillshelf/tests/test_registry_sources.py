@@ -83,7 +83,7 @@ def test_a_source_is_read_as_it_is_written_elsewhere(text: str, origin: Origin, 
     [
         ("https://example.com/skills", "", "is not a source"),
         ("nonsense", "", "is not a source"),
-        ("ext::sh -c touch% /tmp/x", "", "is not a source"),
+        ("ext::sh -c touch% x", "", "is not a source"),
         ("./nowhere", "", "is not a source"),
         ("nowhere.zip", "", "no archive"),
         ("acme/skills@v1", "v2", "Give one of them"),
@@ -205,7 +205,7 @@ def test_an_archive_offers_its_skills(write: Callable[[Path, Mapping[str, str]],
 
 
 @pytest.mark.parametrize("write", [write_zip, write_tar])
-@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/tmp/evil"])
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/evil"])
 def test_an_archive_whose_paths_leave_it_is_refused(
     write: Callable[[Path, Mapping[str, str]], Path], name: str, tmp_path: Path
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._installed import add_user_option, find_installation, pin_as_json
+from skillshelf.cli._installed import add_user_option, find_installation
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
@@ -133,8 +133,14 @@ def run(args: argparse.Namespace, out: Output) -> int:
         _print_offers(shown, origin, pin, out)
     installed = _review_and_install(args, installation, new, out, is_asking=is_asking)
     if args.json:
-        facts = {"source": origin._asdict(), "pin": pin._asdict(), "skills": [offer.as_json() for offer in shown]}
-        out.print_json({**facts, "installed": [pin_as_json(skill.locked) for skill in installed]})
+        out.print_json(
+            {
+                "from": show_origin(origin),
+                "pinned": pin.text,
+                "skills": [offer.as_json() for offer in shown],
+                "installed": [skill.name for skill in installed],
+            }
+        )
     return 0 if args.dry_run or len(installed) == len(new) else 1
 
 

@@ -11,11 +11,11 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
 from skillshelf.registry import (
     Installation,
-    LockedSkill,
     SkillsLock,
     SkillStatus,
     project_installation,
     read_lock,
+    show_origin,
     user_installation,
 )
 
@@ -58,21 +58,16 @@ def print_statuses(statuses: Iterable[SkillStatus], out: Output) -> None:
             out.print(f"  {CHANGES[difference.change]}: {difference.path}")
 
 
-def pin_as_json(skill: LockedSkill) -> dict[str, Any]:
-    return {
-        "name": skill.name,
-        "source": {key: value for key, value in skill.origin._asdict().items() if value},
-        "pin": {key: value for key, value in skill.pin._asdict().items() if value},
-        "tree": skill.tree,
-    }
-
-
 def status_as_json(status: SkillStatus) -> dict[str, Any]:
     return {
-        **pin_as_json(status.skill),
+        "name": status.name,
+        "from": show_origin(status.skill.origin),
+        "pinned": status.skill.pin.text,
+        "locked": status.skill.tree,
+        "tree": status.tree,
         "state": status.state,
         "differences": [difference._asdict() for difference in status.differences],
-        "fault": status.fault,
+        "problem": status.fault,
     }
 
 

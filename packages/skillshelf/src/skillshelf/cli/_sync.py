@@ -1,6 +1,7 @@
 """`skillshelf sync`: install what skills.lock pins and is missing or outdated, and remove what it no longer pins."""
 
 import argparse
+from collections.abc import Sequence
 
 from skillshelf.cli._errors import CommandError
 from skillshelf.cli._installed import (
@@ -13,7 +14,9 @@ from skillshelf.cli._installed import (
 )
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser
-from skillshelf.registry import Installation, compare, is_in_sync, is_interrupted, read_lock_bytes, sync
+from skillshelf.registry import Installation, LockedSkill, compare, is_in_sync, is_interrupted, read_lock_bytes, sync
+from skillshelf.text import count_noun
+from skillshelf.trust import Trust
 
 EXAMPLES = """
   skillshelf sync                       make the folders match the lock; edited skills stay as they are
@@ -40,8 +43,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
     report = sync(installation, discard_edits=args.yes)
     if args.json:
-        edited = [status_as_json(status) for status in report.edited]
-        out.print_json({"installed": report.installed, "removed": report.removed, "edited": edited})
+        skills = [status_as_json(status) for status in report.edited]
+        out.print_json({"installed": report.installed, "removed": report.removed, "skills": skills})
         return 1 if report.edited else 0
     for name in report.installed:
         out.print(f"installed {name} {lock.skills[name].pin}".rstrip())
@@ -51,14 +54,21 @@ def run(args: argparse.Namespace, out: Output) -> int:
         print_statuses(report.edited, out)
         complain("Edited skills stay as they are. `skillshelf sync --yes` gives the edits up.")
         return 1
-    if report.installed and not args.user:
-        complain("What you have not approved before waits for your review: `skillshelf trust`.")
+    if not args.user:
+        _mention_review([lock.skills[name] for name in report.installed])
     return 0 if report.installed or report.removed else _report(args, out)
+
+
+def _mention_review(installed: Sequence[LockedSkill]) -> None:
+    approvals = Trust.open().approvals
+    waiting = sum(skill.tree not in approvals.trees for skill in installed)
+    if waiting:
+        complain(f"{count_noun(waiting, 'skill')} to review: run `skillshelf trust`.")
 
 
 def _report(args: argparse.Namespace, out: Output) -> int:
     if args.json:
-        out.print_json({"installed": [], "removed": [], "edited": []})
+        out.print_json({"installed": [], "removed": [], "skills": []})
     else:
         out.print("Everything is as skills.lock pins it.")
     return 0

@@ -26,7 +26,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     statuses = compare(installation, read_pinned(installation))
     trust = None if args.user else Trust.open()  # the user's own skills need no approval
     if args.json:
-        rows = [{**status_as_json(status), "approved": _find_approval(status, trust)} for status in statuses]
+        rows = []
+        for status in statuses:
+            approved = status.tree if _find_approval(status, trust) else None
+            rows.append({**status_as_json(status), "approved": approved})
         out.print_json({"skills": rows})
         return 0
     columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)

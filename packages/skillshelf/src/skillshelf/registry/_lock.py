@@ -49,6 +49,11 @@ class Pin(NamedTuple):
     digest: str = ""
     """The hash of an archive, as in `sha256:…`."""
 
+    @property
+    def text(self) -> str:
+        """The version in one word; empty for a folder."""
+        return self.version or self.commit or self.digest
+
     def __str__(self) -> str:
         return self.version or self.commit[:12] or self.digest[:19]
 
