@@ -150,6 +150,20 @@ def test_links_become_copies_if_they_stay_inside(tmp_path: Path) -> None:
         fetch(origin, tmp_path, "sql")
 
 
+def test_a_broken_skill_does_not_hide_the_others(tmp_path: Path) -> None:
+    """It is listed with the reason, and only it cannot be installed."""
+    folder = write_files(tmp_path / "vendor", {**FILES, "skills/huge/SKILL.md": "x" * (2 << 20)})
+    (folder / "skills/linked").mkdir()
+    (folder / "skills/linked/SKILL.md").symlink_to("/etc/passwd")
+    origin = parse(str(folder), tmp_path)
+    with open_source(origin, NO_PIN, str(tmp_path), anywhere=True) as package:
+        problems = {skill.name: skill.problem for skill in find_offered(package, origin)}
+    assert {name for name, problem in problems.items() if problem} == {"huge", "linked"}
+    assert fetch(origin, tmp_path, "pdf")
+    with pytest.raises(RegistryError, match="'linked' cannot be installed"):
+        fetch(origin, tmp_path, "linked")
+
+
 def test_names_and_paths_choose_among_skills(tmp_path: Path) -> None:
     """Copies count as one; different skills of one name need a path."""
     files = {f"{agent}/same/SKILL.md": SKILL.format("same") for agent in ("a", "b")}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from skillshelf.errors import RegistryError
 from skillshelf.files import hash_content
 from skillshelf.registry._lock import Origin, Pin, is_installable, is_safe_path
-from skillshelf.skillmd import MAX_FILE, SkillText, Unreadable, decode, read
+from skillshelf.skillmd import SkillText, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
 from skillshelf.text import count_noun, list_names, truncate
 from skillshelf.trust import MAX_BYTES, MAX_FILES, Snapshot, SnapshotEntry
@@ -94,10 +94,17 @@ def find_offered(package: Package, origin: Origin) -> list[OfferedSkill]:
     if not found:
         where = f"{origin.address}/{origin.path}".rstrip("/")
         raise RegistryError(f"There is no SKILL.md in {where}.")
-    files = [package.files[path] for path in found]
     usual_name = origin.address.rstrip("/").rpartition("/")[2].partition(".")[0]
+    resolve = _resolver(package)
+    readable: dict[str, PackageFile] = {}
     offered = []
-    for path, data in zip(found, package.read(map(_resolver(package), files), MAX_FILE), strict=True):
+    for path in found:
+        try:
+            readable[path] = resolve(package.files[path])
+        except RegistryError as error:
+            folder = posixpath.dirname(path)
+            offered.append(OfferedSkill(posixpath.basename(folder) or usual_name, folder, None, str(error)))
+    for path, data in zip(readable, package.read(readable.values(), MAX_BYTES), strict=True):
         folder = posixpath.dirname(path)
         offered.append(_read_offered(folder, posixpath.basename(folder) or usual_name, data))
     return offered
