@@ -350,12 +350,12 @@ def pause_gc() -> Iterator[None]:
             gc.enable()
 
 
-def project_sources(workspace: "Workspace", *, frozen: bool = False) -> list["LockedSource"]:
+def project_sources(workspace: "Workspace", *, frozen: bool = False) -> "list[LockedSource]":
     """Return the sources of the project's own skills: the root's, then those of parents, nearest first.
 
     If `frozen`, skills that are not as skills.lock pins them cannot be loaded.
     """
-    from skillshelf.registry import LockedSource  # only a workspace has a lock
+    from skillshelf.registry import LockedSource  # a program with sources of its own needs none of it
 
     outer = [LockedSource(folder, "parent", frozen=frozen) for folder in workspace.outer]
     return [LockedSource(workspace.root, "project", frozen=frozen), *outer]
