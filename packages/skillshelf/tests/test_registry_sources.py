@@ -6,6 +6,7 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -350,6 +351,14 @@ def test_a_pinned_commit_is_fetched_after_its_branch_moved(server: GitServer, tm
     assert fetch(origin, tmp_path, pin=Pin(commit=first))
     with pytest.raises(RegistryError, match=r"cannot be fetched|no longer has"):
         fetch(origin, tmp_path, pin=Pin(commit="1" * 40))
+
+
+def test_processes_that_fetch_at_once_share_the_cache(server: GitServer, tmp_path: Path) -> None:
+    """None fails, whoever makes it."""
+    origin = parse(f"{server.url}/acme/skills.git", tmp_path)
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(lambda _: fetch(origin, tmp_path).keys(), range(32)))
+    assert results == [{"pdf", "sql"}] * 32
 
 
 def test_nothing_of_a_repository_runs(server: GitServer, tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ class _Repository:
             )
         self.folder = os.path.join(cache, "git", hashlib.sha256(url.encode()).hexdigest()[:32])
         make_private_folders(self.folder)
-        self.run("init", "--quiet", "--bare", "--template=", ".")
+        with self._lock():
+            self.run("init", "--quiet", "--bare", "--template=", ".")  # also completes one that was cut short
 
     def find_commit(self, asked: str) -> tuple[str, str]:
         """Return the commit that a branch, tag or commit means now, and the full name of the branch or tag."""
@@ -171,20 +172,26 @@ class _Repository:
 
     def fetch(self, commit: str, ref: str) -> None:
         """Get a commit, unless it is here already. Raises RegistryError."""
+        with self._lock():
+            if self._has(commit):
+                return
+            kept = f"refs/skillshelf/{commit}"  # so that Git never removes it
+            try:
+                self._fetch(f"+{commit}:{kept}")
+            except RegistryError:
+                # Some servers give out branches and tags only.
+                if not ref or _COMMIT.fullmatch(ref):
+                    raise
+                self._fetch(f"+{ref}:{kept}")
+            if not self._has(commit):
+                raise RegistryError(f"{self.shown} no longer has the commit {commit}.")
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Be the only process that writes to the repository."""
         try:
             with hold_lock(f"{self.folder}.lock", timeout=_SECONDS):
-                if self._has(commit):
-                    return
-                kept = f"refs/skillshelf/{commit}"  # so that Git never removes it
-                try:
-                    self._fetch(f"+{commit}:{kept}")
-                except RegistryError:
-                    # Some servers give out branches and tags only.
-                    if not ref or _COMMIT.fullmatch(ref):
-                        raise
-                    self._fetch(f"+{ref}:{kept}")
-                if not self._has(commit):
-                    raise RegistryError(f"{self.shown} no longer has the commit {commit}.")
+                yield
         except LockTimeout:
             raise RegistryError(f"Another process is fetching {self.shown}. Try again.") from None
 
