@@ -14,10 +14,10 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from agent_kit import agent, prompts, requests, say
 from chats import OnTerminal, script, tool
 from skillshelf.errors import SessionError
-from skillshelf_agent import AgentCore, Settings
+from skillshelf_agent import AgentCore, Policy, Settings, SteeringMessage, Todo
 from skillshelf_agent.sessions import Session, SessionInfo, Sessions, SideTranscript, export_markdown
 from skillshelf_agent.terminal import Pipe
-from skillshelf_agent.testing import call
+from skillshelf_agent.testing import ScriptedModel, call
 
 
 @pytest.fixture
@@ -128,6 +128,32 @@ def test_the_model_gets_the_conversation_before_the_message(work: Path) -> None:
     assert prompts(core) == ["first", "another"]
     assert "second" not in requests(core)[-1].text
     assert "One." in requests(core)[-1].text
+
+
+def test_a_message_sent_during_a_turn_goes_with_it(work: Path) -> None:
+    """So do the results of its tools and its files: half of a turn would leave the model with neither."""
+    core = start(work, "Hello.", write("f", "1"), "One.")
+
+    async def take_once() -> list[SteeringMessage]:
+        core.take_steering = None
+        return [SteeringMessage("in Latin")]
+
+    say(core, "first")
+    core.take_steering = take_once
+    say(core, "second")
+    assert prompts(core) == ["first", "second", "in Latin"]
+    assert [message.text for message in core.list_sent()] == ["first", "second"]
+
+
+def test_the_todo_list_goes_back(work: Path) -> None:
+    lists = ([{"text": "Look", "state": state}] for state in ("doing", "done"))
+    steps = [step for todos in lists for step in (call("update_todos", todos=todos), "Fine.")]
+    core = AgentCore(ScriptedModel(*steps), work, policy=Policy("yolo"), sessions=Sessions(str(work)), todo_list=True)
+    say(core, "first", "second")
+    core.rewind(core.list_sent()[1])
+    assert core.conversation.todos == [Todo("Look", "doing")]
+    core.rewind(core.list_sent()[0])
+    assert core.conversation.todos == []
 
 
 def test_a_compacted_conversation_lists_every_message(work: Path) -> None:

@@ -113,6 +113,7 @@ class Conversation:
             self.session.rewind(position)
         finally:  # it is rewound in memory, even if that could not be saved
             self.messages = make_sendable(self.session.messages)
+            self.todos = find_todos(self.session.transcript)
 
     def close(self) -> None:
         """Release the session, so that another process can continue it."""

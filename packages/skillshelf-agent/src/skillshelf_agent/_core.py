@@ -380,7 +380,7 @@ class AgentCore:
         return session.id
 
     def list_sent(self) -> Sequence[SentMessage]:
-        """Return the user's messages in this conversation, the ones before a compaction included."""
+        """Return the messages that began turns of this conversation, the ones before a compaction included."""
         session = self.conversation.session
         return list_sent(session.transcript if session else self.conversation.messages)
 

@@ -13,6 +13,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    RetryPromptPart,
     SystemPromptPart,
     TextContent,
     TextPart,
@@ -186,9 +187,11 @@ class SentMessage:
 
 
 def list_sent(transcript: Sequence[ModelMessage]) -> list[SentMessage]:
-    """Return the user's messages, in order."""
+    """Return the user's messages that began a turn, in order: one sent during a turn belongs to it."""
     messages: list[SentMessage] = []
     for position, message in enumerate(transcript):
+        if any(isinstance(part, ToolReturnPart | RetryPromptPart) for part in message.parts):
+            continue
         prompts = [part for part in message.parts if isinstance(part, UserPromptPart)]
         text = "\n".join(show_invocation(_find_words(part)) for part in prompts)
         if text:
