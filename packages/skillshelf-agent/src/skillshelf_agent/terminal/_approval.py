@@ -70,7 +70,7 @@ class Questions:
         async with self._asking():
             answer = await self._ask_about_call(approval)
             if answer == _STOP:
-                self._footer.stop()
+                self._footer.stop_work()
                 return "no"
         return answer  # type: ignore[return-value]  # one of the answers
 

@@ -270,6 +270,18 @@ class Footer:
         """Put the line that was taken last back into the editor: nobody could do anything with it."""
         self.offer(self._taken)
 
+    def stop_work(self) -> None:
+        """Stop the work in progress, and give the lines that wait back to the user."""
+        self.return_queued()
+        self.stop()
+
+    def return_queued(self) -> None:
+        """Put the queued lines back into the editor, before the text in it."""
+        lines = self.queue.take_back_all()
+        if lines:
+            text = "\n".join([*lines, self.buffer.text]).rstrip("\n")
+            self.buffer.document = Document(text)
+
     def show_hint(self, hint: str) -> None:
         """Show a hint in place of the status line for a moment."""
         self._hint = hint
@@ -445,7 +457,7 @@ class Footer:
                 if self.buffer.text == self._offered:
                     self.buffer.reset()
             elif can_stop():
-                stop_work()
+                self.stop_work()
             elif self._hint == _REWIND_HINT:
                 self._hint = ""
                 self.rewind()
@@ -455,7 +467,7 @@ class Footer:
         @bindings.add("c-c", filter=is_editing)
         def stop_or_clear_or_leave(event: KeyPressEvent) -> None:
             if can_stop():
-                stop_work()
+                self.stop_work()
             elif self.buffer.text:
                 self.buffer.reset()
             elif self._hint == _LEAVE_HINT:
@@ -466,10 +478,6 @@ class Footer:
         def can_stop() -> bool:
             # Lines wait without work if they were sent before the agent was there.
             return self.is_working or len(self.queue) > 0
-
-        def stop_work() -> None:
-            self._return_queued()
-            self.stop()
 
         @bindings.add("c-d", filter=is_editing & is_empty)
         def leave(event: KeyPressEvent) -> None:
@@ -540,13 +548,6 @@ class Footer:
             self.buffer.history.append_string(text)
             self.queue.put(Line(text, shown, steers=not at_end and self._can_steer(text)))
         self.buffer.reset()
-
-    def _return_queued(self) -> None:
-        """Put the queued lines back into the editor, before the text in it."""
-        lines = self.queue.take_back_all()
-        if lines:
-            text = "\n".join([*lines, self.buffer.text]).rstrip("\n")
-            self.buffer.document = Document(text)
 
     async def _suspend_process(self) -> None:
         """Stop the process and all others of its job, as Ctrl+Z does in other programs."""

@@ -277,6 +277,7 @@ class Terminal:
             answers = {"y": "yes", "n": "no"}
             answer = await self._keyboard.ask(f"{question} [y]es [n]o", answers, "no", stopped="stop")
             if answer == "stop":
+                self.footer.return_queued()
                 raise asyncio.CancelledError
             self.print(Text(answer, "dim"))
         return answer == "yes"
