@@ -1,6 +1,7 @@
 """Test the prompt with real keys, without a process: what a key makes of the text, the menu and the queue."""
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,23 +15,33 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from rich.console import Console
 
 from skillshelf import MemorySource, Shelf
 from skillshelf.settings import Settings
-from skillshelf.slash import SKILL_PREFIX, Command, Commands, skill_commands
+from skillshelf.slash import SKILL_PREFIX, Command, Commands, Suggestion, skill_commands
+from skillshelf_agent import Approval
+from skillshelf_agent.terminal._approval import Questions
+from skillshelf_agent.terminal._commands import filter_by_words
 from skillshelf_agent.terminal._footer import Footer
 from skillshelf_agent.terminal._keyboard import Keyboard, Line
 from skillshelf_agent.terminal._prompt import SlashCompleter, rank_with_typos
+from skillshelf_agent.terminal._screen import Screen
 
 SKILLS = {
     "release-notes": {"SKILL.md": "---\nname: release-notes\ndescription: Write them.\n---\nDo.\n"},
 }
+
+SENT = {"12": "Fix the test of 2 files", "3": "write the notes", "2": "write the tests"}
 
 
 def make_commands() -> Commands[None]:
     commands: Commands[None] = Commands(rank_with_typos)
     names = {"help": "", "skills reload": "", "approve": "[MODE]", "why-not": "NAME [REQUEST]"}
     commands.register("", [Command(name, "A command.", lambda *_: None, usage) for name, usage in names.items()])
+    sent = [Suggestion(number, meta=text) for number, text in SENT.items()]
+    rewind = Command("rewind", "", lambda *_: None, "[NUMBER]", lambda typed: filter_by_words(sent, typed))
+    commands.register("", [rewind])
     shelf = Shelf([MemorySource(SKILLS)])
     commands.register(SKILL_PREFIX, skill_commands(lambda: shelf.catalog, lambda *_: None))
     return commands
@@ -118,6 +129,22 @@ def test_enter_runs_the_marked_skill(typed: str) -> None:
             prompt.press("\r")
             await prompt.until(lambda: prompt.sent == ["/skills:release-notes "])
             assert prompt.text == ""
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("typed", "number"), [("write", "3"), ("the test write", "2"), ("notes", "3"), ("2", "2"), ("fix", "12")]
+)
+def test_words_choose_an_earlier_message(typed: str, number: str) -> None:
+    """The menu has the messages with all of them, and Enter takes the first: the number itself, if it is one."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            await prompt.type(f"/rewind {typed}")
+            await prompt.until(lambda: prompt.marked == number)
+            prompt.press("\r")
+            await prompt.until(lambda: prompt.sent == [f"/rewind {number}"])
 
     asyncio.run(check())
 
@@ -248,5 +275,23 @@ def test_a_steering_message_that_was_not_taken_is_the_next_line() -> None:
             prompt.press("\x1b")
             await prompt.until(lambda: prompt.text == "second\n/help")
             assert not prompt.footer.queue.remove(Line("second", "second", steers=True))
+
+    asyncio.run(check())
+
+
+def test_waiting_lines_are_given_back_if_a_question_is_answered_with_a_stop() -> None:
+    """Ctrl+C at the question is no different from Ctrl+C elsewhere in the turn."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            prompt.in_turn = True
+            questions = Questions(Screen(Console(file=io.StringIO())), prompt.footer)
+            prompt.press("/help\rfirst\r")
+            await prompt.until(lambda: len(prompt.sent) == 2)
+            asking = asyncio.create_task(questions.approve(Approval("run_command", {"command": "make"})))
+            await prompt.until(lambda: prompt.footer.keyboard.question is not None)
+            prompt.press("\x03")
+            assert await asking == "no"
+            assert (prompt.text, prompt.sent) == ("first\n/help", [])
 
     asyncio.run(check())

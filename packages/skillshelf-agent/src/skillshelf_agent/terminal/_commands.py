@@ -99,13 +99,15 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         off = [Suggestion(candidate.found.name, meta="off") for candidate in face.core.shelf.chosen.off]
         return [*complete_skill(typed), *off]
 
-    def complete_session(_: str) -> Sequence[Suggestion]:
+    def complete_session(typed: str) -> Sequence[Suggestion]:
         sessions = _list_other_sessions(face)
-        return [Suggestion(session.id, meta=session.about) for session in sessions if not session.problem]
+        found = [Suggestion(session.id, meta=session.about) for session in sessions if not session.problem]
+        return filter_by_words(found, typed)
 
-    def complete_message(_: str) -> Sequence[Suggestion]:
+    def complete_message(typed: str) -> Sequence[Suggestion]:
         numbered = enumerate(face.core.list_sent(), 1)
-        return [Suggestion(str(number), meta=" ".join(sent.text.split())) for number, sent in numbered][::-1]
+        found = [Suggestion(str(number), meta=" ".join(sent.text.split())) for number, sent in numbered]
+        return filter_by_words(found[::-1], typed)
 
     def complete_scope(_: str) -> Sequence[Suggestion]:
         return [Suggestion(_WHOLE_SESSION)]
@@ -248,6 +250,18 @@ def list_models(current: str, typed: str, offered: Sequence[str] = ()) -> Sequen
     names |= {f"{name.partition(':')[0]}:": "" for name in _list_known_models()}
     names[current] = "in use"
     return [Suggestion(name, meta=meta) for name, meta in names.items() if name != "scripted"]
+
+
+def filter_by_words(choices: Sequence[Suggestion], typed: str) -> Sequence[Suggestion]:
+    """Return the choices that have every typed word, and would replace them all: the one that was meant first."""
+    words = typed.casefold().split()
+    found = [
+        replace(choice, start=-len(typed))
+        for choice in choices
+        if all(word in f"{choice.text} {choice.meta}".casefold() for word in words)
+    ]
+    meant = " ".join(words)
+    return sorted(found, key=lambda choice: (choice.text != meant, not choice.meta.casefold().startswith(meant)))
 
 
 @cache

@@ -378,7 +378,8 @@ class Footer:
             return ""
         text: StyleAndTextTuples = [("class:question", self._break_question(question.text))]
         if not question.is_open:
-            text.append(("class:hint", "\nTab answers the question; you are still typing a message."))
+            reason = "; you are still typing a message" if self.buffer.text else ""
+            text.append(("class:hint", f"\nTab answers the question{reason}."))
         return text
 
     def _break_question(self, question: str) -> str:
@@ -401,11 +402,11 @@ class Footer:
         return min(_MAX_MENU_ROWS, len(state.completions)) if state else 0
 
     def _mark_first(self) -> None:
-        """Mark the first entry of the menu if it is the name that the user has begun to type: Enter takes it."""
+        """Mark the first entry of the menu if the user has begun to type it: Enter takes it."""
         state = self.buffer.complete_state
         if state is None or not state.completions or state.complete_index is not None:
             return
-        if self._completer and self._completer.begins_name(state.original_document.text, state.completions[0].text):
+        if self._completer and self._completer.marks_first(state.original_document.text, state.completions[0].text):
             state.complete_index = 0
 
     def _begin_frame(self, _: Any) -> None:
@@ -531,8 +532,7 @@ class Footer:
         is_name = completion.text.startswith("/")
         needs_arguments = bool(self._completer and self._completer.needs_arguments(completion.text))
         is_whole = not completion.text.startswith("@") and not (is_name and needs_arguments)
-        if is_name or not is_whole:
-            take_completion(self.buffer, completion)
+        take_completion(self.buffer, completion)
         return not is_whole
 
     def _can_queue(self) -> bool:

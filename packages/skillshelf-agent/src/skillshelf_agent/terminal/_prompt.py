@@ -28,6 +28,8 @@ from skillshelf.text import clean_line
 from skillshelf.text.rendering import truncate_cells
 from skillshelf_agent.terminal._views import format_tokens
 
+# These take an entry of their menu and nothing else, so what is typed after them filters it.
+_LISTS = ("/resume ", "/rewind ")
 _MAX_LABEL_CELLS = 40
 _MIN_LABEL_CELLS = 12
 _MAX_META_CELLS = 80
@@ -60,10 +62,15 @@ class SlashCompleter(Completer):
             meta = describe_suggestion(suggestion, meta_cells, widest_meta)
             yield Completion(suggestion.text, suggestion.start, display=label, display_meta=meta)
 
-    def begins_name(self, typed: str, name: str) -> bool:
-        """Return True if a command's name begins as typed, both with the slash. A skill's may begin after `skills:`."""
+    def marks_first(self, typed: str, first: str) -> bool:
+        """Return True if the first suggestion is marked: a command's name that begins as typed, or a choice in a list.
+
+        Both have the slash. A skill's name may begin after `skills:`.
+        """
         typed = typed.lower()
-        name = name.lower()
+        name = first.lower()
+        if typed.startswith(_LISTS):
+            return len(typed.split()) > 1
         if not name.startswith("/") or typed.endswith(("/", ":", " ")):
             return False
         return name.startswith(typed) or name.replace(SKILL_PREFIX, "", 1).startswith(typed)
