@@ -68,6 +68,7 @@ class Prompt:
             change_policy=lambda: None,
             rewind=lambda: None,
             can_steer=lambda text: self.in_turn and bool(text) and not text.startswith("/"),
+            workspace="/",
         )
 
     @property

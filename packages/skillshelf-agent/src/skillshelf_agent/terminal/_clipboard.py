@@ -2,22 +2,25 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 
 from skillshelf.errors import SkillError
+from skillshelf.sandbox import CleanPath
 
 _TYPES = ("image/png", "image/jpeg", "image/webp", "image/gif")
-_XCLIP = ("xclip", "-selection", "clipboard", "-o", "-t")
+_SELECTION = ("-selection", "clipboard", "-o", "-t")
 _PNG_IN_HEX = re.compile(rb"PNGf([0-9A-Fa-f]+)")
 _SECONDS = 5.0
 """How long a program may take. It asks the one that the image was copied in, which may hang."""
 
 
-def read_image() -> bytes:
-    """Return the image in the clipboard. Raises SkillError if there is none, or no program that can read it."""
-    readers = list(_find_readers())
+def read_image(workspace: str) -> bytes:
+    """Return the image in the clipboard. Raises SkillError if there is none, or no program that can read it.
+
+    No program of the workspace is used: the agent's commands could have put it there.
+    """
+    readers = list(_find_readers(CleanPath(workspace)))
     if not readers:
         raise SkillError(
             "Images can't be pasted here: that needs wl-paste (on Wayland), xclip (on X11) or pngpaste (on macOS)."
@@ -29,16 +32,16 @@ def read_image() -> bytes:
     raise SkillError("There is no image in the clipboard.")
 
 
-def _find_readers() -> Iterator[Callable[[], bytes]]:
+def _find_readers(programs: CleanPath) -> Iterator[Callable[[], bytes]]:
     """Yield what may read the clipboard. Over ssh, nothing does: there is no desktop."""
-    if os.environ.get("WAYLAND_DISPLAY") and shutil.which("wl-paste"):
-        yield lambda: _read_typed(["wl-paste", "--list-types"], ["wl-paste", "--type"])
-    if os.environ.get("DISPLAY") and shutil.which("xclip"):
-        yield lambda: _read_typed([*_XCLIP, "TARGETS"], _XCLIP)
-    if shutil.which("pngpaste"):
-        yield lambda: _run(["pngpaste", "-"])
-    if shutil.which("osascript"):  # which every macOS has
-        yield _read_by_script
+    if os.environ.get("WAYLAND_DISPLAY") and (wl_paste := programs.find("wl-paste")):
+        yield lambda: _read_typed([wl_paste, "--list-types"], [wl_paste, "--type"])
+    if os.environ.get("DISPLAY") and (xclip := programs.find("xclip")):
+        yield lambda: _read_typed([xclip, *_SELECTION, "TARGETS"], [xclip, *_SELECTION])
+    if pngpaste := programs.find("pngpaste"):
+        yield lambda: _run([pngpaste, "-"])
+    if osascript := programs.find("osascript"):  # which every macOS has
+        yield lambda: _read_by_script(osascript)
 
 
 def _read_typed(list_types: Sequence[str], read: Sequence[str]) -> bytes:
@@ -48,8 +51,8 @@ def _read_typed(list_types: Sequence[str], read: Sequence[str]) -> bytes:
     return _run([*read, wanted]) if wanted else b""
 
 
-def _read_by_script() -> bytes:
-    found = _PNG_IN_HEX.search(_run(["osascript", "-e", "get the clipboard as «class PNGf»"]))
+def _read_by_script(osascript: str) -> bytes:
+    found = _PNG_IN_HEX.search(_run([osascript, "-e", "get the clipboard as «class PNGf»"]))
     return bytes.fromhex(found[1].decode()) if found else b""
 
 

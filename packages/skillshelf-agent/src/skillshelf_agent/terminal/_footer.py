@@ -118,6 +118,7 @@ class Footer:
         self.unfold: Callable[[], None] = lambda: self.show_hint(NOTHING_FOLDED)
         self.change_policy: Callable[[], None] = lambda: None
         self.rewind: Callable[[], None] = lambda: None
+        self._workspace = os.getcwd()
         self._offered = ""
         self._taken = ""
         self._can_steer: Callable[[str], bool] = lambda text: False
@@ -169,6 +170,7 @@ class Footer:
         change_policy: Callable[[], None],
         rewind: Callable[[], None],
         can_steer: Callable[[str], bool],
+        workspace: str,
     ) -> None:
         """Connect the agent.
 
@@ -181,6 +183,7 @@ class Footer:
         self.change_policy = change_policy
         self.rewind = rewind
         self._can_steer = can_steer
+        self._workspace = workspace
         self._completer = completer
         self._draw_live = draw_live
         self._format_status = format_status
@@ -557,7 +560,7 @@ class Footer:
 
     async def _paste_image(self) -> None:
         try:
-            image = await asyncio.to_thread(read_image)
+            image = await asyncio.to_thread(read_image, self._workspace)
         except SkillError as error:
             print(self._break_question(str(error)))  # the footer shows it above itself
         else:

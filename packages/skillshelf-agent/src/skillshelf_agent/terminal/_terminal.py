@@ -110,6 +110,7 @@ class Terminal:
             change_policy=self._change_policy,
             rewind=self._offer_rewind,
             can_steer=self._can_steer,
+            workspace=self.core.skills.root,
         )
         self.core.jobs.on_end = self._announce_ended_job
         self._greet()
