@@ -387,6 +387,18 @@ def test_programs_of_another_guard_wait_for_the_end_of_a_background_program(prog
     assert asyncio.run(run_all()).stdout == "after\n"
 
 
+def test_no_program_waits_for_ever_for_a_server_of_another_guard(program: Program) -> None:
+    other = replace(program, git=GitGuard(program.folder))
+    program = replace(program, git=GitGuard(program.folder))
+
+    async def run_all() -> None:
+        async with in_background(program, "echo up; sleep 600"):
+            with pytest.raises(SandboxError, match="has a command in the background in this workspace"):
+                await run_program(other, find_sandbox(), ProgramLimits(seconds=0.1))
+
+    asyncio.run(run_all())
+
+
 def test_of_an_endless_output_the_end_is_kept(program: Program) -> None:
     limits = ProgramLimits(output_bytes=100)
     program = replace(program, words=["/bin/sh", "-c", "yes 1234 | head -c 1000000; echo end"], background=True)

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import errno
 import hashlib
+import math
 import os
 import resource
 import signal
@@ -62,7 +63,8 @@ async def run_program(
     are `stdout`. Without a sandbox, a process that left the program's process group goes on.
 
     Programs in one workspace whose Git directories are mounted run one after the other, except that any number of
-    background programs with the same GitGuard run beside them.
+    background programs with the same GitGuard run beside them. For those of another one, a program waits no longer than
+    it may run.
 
     Raises SandboxError if the program wasn't started, and OSError or ValueError if it can't be.
     """
@@ -70,7 +72,7 @@ async def run_program(
         turn = await stack.enter_async_context(AsyncExitStack())
         git_is_mounted = sandbox.level == "bubblewrap"
         if program.git and git_is_mounted:
-            await turn.enter_async_context(_waiting_for_others(program.git, take_output))
+            await turn.enter_async_context(_waiting_for_others(program.git, limits.seconds, take_output))
         started = time.monotonic()
         command = stack.enter_context(open_command(program, sandbox))
         run = _Execution(limits, take_output, merge=merge, is_endless=program.background)
@@ -104,14 +106,16 @@ async def run_program(
 
 
 @asynccontextmanager
-async def _waiting_for_others(git: GitGuard, take_output: TakeOutput | None) -> AsyncIterator[None]:
+async def _waiting_for_others(git: GitGuard, max_seconds: float, take_output: TakeOutput | None) -> AsyncIterator[None]:
     """Be the only program in a workspace whose Git directories are mounted, beside background programs of this guard.
 
     Another program could swap one for a link while it is mounted, and what the link leads to would become writable. The
-    guard mounts only what its own background programs can't swap; those of others are waited for. The locks are
-    addresses that no sandboxed program can have, and the kernel frees them however this process ends.
+    guard mounts only what its own background programs can't swap; those of others are waited for. As a server among
+    them never ends, that has a limit, unless it is 0. The locks are addresses that no sandboxed program can have, and
+    the kernel frees them however this process ends.
     """
     name = f"\0skillshelf-{os.getuid()}-{hashlib.sha256(os.fsencode(git.root)).hexdigest()}"
+    deadline = time.monotonic() + max_seconds if max_seconds else math.inf
     is_announced = False
     while True:
         with ExitStack() as locks:
@@ -125,6 +129,8 @@ async def _waiting_for_others(git: GitGuard, take_output: TakeOutput | None) -> 
                 locks.callback(git.release)
                 yield
                 return
+        if turn and time.monotonic() > deadline:
+            raise SandboxError("another agent or skill has a command in the background in this workspace")
         if take_output and not is_announced:
             take_output("(waiting for another command or job in this workspace)\n")
             is_announced = True
