@@ -40,7 +40,9 @@ def make_commands() -> Commands[None]:
     names = {"help": "", "skills reload": "", "approve": "[MODE]", "why-not": "NAME [REQUEST]"}
     commands.register("", [Command(name, "A command.", lambda *_: None, usage) for name, usage in names.items()])
     sent = [Suggestion(number, meta=text) for number, text in SENT.items()]
-    rewind = Command("rewind", "", lambda *_: None, "[NUMBER]", lambda typed: filter_by_words(sent, typed))
+    rewind: Command[None] = Command(
+        "rewind", "", lambda *_: None, "[NUMBER]", lambda typed: filter_by_words(sent, typed)
+    )
     commands.register("", [rewind])
     shelf = Shelf([MemorySource(SKILLS)])
     commands.register(SKILL_PREFIX, skill_commands(lambda: shelf.catalog, lambda *_: None))
