@@ -1,7 +1,6 @@
 """Test the output of commands: it is reported while they run, and the result is as it would be without."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, of, say
+from left_processes import find_processes_in
 from skillshelf_agent.events import Finished, ToolCalled, ToolOutput, ToolReturned
 from skillshelf_agent.testing import call
 
@@ -79,15 +79,3 @@ def test_a_process_in_the_background_ends_with_its_command(tmp_path: Path) -> No
     [returned] = of(say(core, "go"), ToolReturned)
     assert returned.text == "[stdout]\nstarted\n"
     assert find_processes_in(tmp_path) == []
-
-
-def find_processes_in(folder: Path) -> list[str]:
-    """Return the processes whose working folder this is."""
-    return [pid for pid in os.listdir("/proc") if pid.isdecimal() and read_folder(pid) == str(folder)]
-
-
-def read_folder(pid: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""

@@ -1,10 +1,10 @@
 """Commands in the background: the model starts, reads and stops them, and none outlives its session."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
 from agent_kit import agent, requests
+from left_processes import find_processes_in
 from skillshelf.errors import SkillError
 from skillshelf.sandbox import find_sandbox
 from skillshelf.trust import Trust
@@ -29,17 +30,6 @@ async def say(core: AgentCore, message: str) -> list[str]:
     """Send a message, and return the results of the tools that the model calls."""
     events: list[Event] = [event async for event in core.process_message(message)]
     return [event.text for event in events if isinstance(event, ToolReturned)]
-
-
-def find_processes_in(folder: Path) -> list[str]:
-    found = []
-    for pid in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            if os.readlink(f"/proc/{pid}/cwd") == str(folder):
-                found.append(pid)
-        except OSError:
-            continue
-    return found
 
 
 def test_a_job_runs_beside_commands_until_the_model_stops_it(tmp_path: Path) -> None:
@@ -129,6 +119,21 @@ def test_a_job_that_cannot_be_started_is_none(tmp_path: Path) -> None:
     [text] = asyncio.run(say(core, "go"))
     assert "could not be started" in text
     assert core.jobs.all == []
+
+
+def test_no_two_jobs_have_the_same_number(tmp_path: Path) -> None:
+    """Even if one of two that the model starts at once cannot be started."""
+    jobs = agent(tmp_path).jobs
+
+    async def run() -> list[int]:
+        async with jobs:
+            commands = ("echo \0", "sleep 600", "sleep 600")
+            first, second, third = (jobs.start(each, network=False, at_work=nullcontext) for each in commands)
+            await asyncio.gather(first, second, return_exceptions=True)
+            await third
+            return [job.number for job in jobs.all]
+
+    assert asyncio.run(run()) == [2, 3]
 
 
 def test_a_new_session_ends_the_jobs(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from left_processes import find_processes_in
 from skillshelf.sandbox import (
     GitGuard,
     Level,
@@ -91,15 +92,7 @@ def test_what_a_program_started_ends_with_it(program: Program, sandbox: Sandbox)
     ended = run(program, sandbox, f"{command} echo done")
     assert "done" in ended.stdout
     assert time.monotonic() - started < 300
-    left = [pid for pid in os.listdir("/proc") if pid.isdecimal() and program.folder in _read_folder(pid)]
-    assert left == []
-
-
-def _read_folder(pid: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
+    assert find_processes_in(program.folder) == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +161,7 @@ def test_a_program_that_is_cancelled_ends(program: Program, sandbox: Sandbox) ->
 
     asyncio.run(cancel())
     # A process that was killed is gone once the kernel has taken it down.
-    while any(program.folder in _read_folder(pid) for pid in os.listdir("/proc") if pid.isdecimal()):
+    while find_processes_in(program.folder):
         time.sleep(0.01)
 
 

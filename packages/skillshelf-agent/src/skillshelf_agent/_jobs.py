@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 from anyio import to_thread
@@ -45,6 +46,7 @@ class Job:
         self.command = command
         self.end = ""
         """How it ended, in words; empty while it runs."""
+        self.has_succeeded = False
         self.is_told = False
         """Whether the model knows how it ended."""
         self.task: asyncio.Task[None] | None = None
@@ -118,6 +120,7 @@ class Jobs:
         self.access = access
         self._shell = shell
         self._git = git
+        self._numbers = count(1)
         self.toolset: FunctionToolset[Any] = FunctionToolset([make_tool(self.check_job, self._offer)])
 
     @property
@@ -152,7 +155,7 @@ class Jobs:
 
     async def start(self, command: str, *, network: bool, at_work: AtWork) -> str:
         """Start a command, and return the text for the model. Raises ToolFailed."""
-        job = Job(len(self.all) + 1, command)
+        job = Job(next(self._numbers), command)
         self.all.append(job)
         job.task = asyncio.create_task(self._run(job, network, at_work))
         try:
@@ -226,7 +229,9 @@ class Jobs:
             async with at_work():
                 job.before = await to_thread.run_sync(_sweep, self.access)
                 ended = await self._shell.run_job(job.command, job.add_output, network=network)
-            end = describe_end(ended) or "exit code 0"
+            problem = describe_end(ended)
+            job.has_succeeded = not problem
+            end = problem or "exit code 0"
         except ToolFailed as error:
             job.failure = error
             end = str(error)

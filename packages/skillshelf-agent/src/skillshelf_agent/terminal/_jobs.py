@@ -37,7 +37,7 @@ def register_job_commands(commands: Commands[ChatFace], face: ChatFace) -> None:
 
 def describe_ended_job(job: Job) -> Text:
     """Return a line for the user about a job that has ended."""
-    style = "green" if job.end == "exit code 0" else "yellow"
+    style = "green" if job.has_succeeded else "yellow"
     words = f"job {job.number} ended: {clean_line(job.end)}  "
     command = (clean_line(job.command), "dim")
     return Text.assemble(("■ ", style), words, command, no_wrap=True, overflow="ellipsis")
