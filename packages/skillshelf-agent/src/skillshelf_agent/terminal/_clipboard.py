@@ -34,13 +34,17 @@ def read_image(workspace: str) -> bytes:
 
 def _find_readers(programs: CleanPath) -> Iterator[Callable[[], bytes]]:
     """Yield what may read the clipboard. Over ssh, nothing does: there is no desktop."""
-    if os.environ.get("WAYLAND_DISPLAY") and (wl_paste := programs.find("wl-paste")):
+    wl_paste = programs.find("wl-paste")
+    if wl_paste and os.environ.get("WAYLAND_DISPLAY"):
         yield lambda: _read_typed([wl_paste, "--list-types"], [wl_paste, "--type"])
-    if os.environ.get("DISPLAY") and (xclip := programs.find("xclip")):
+    xclip = programs.find("xclip")
+    if xclip and os.environ.get("DISPLAY"):
         yield lambda: _read_typed([xclip, *_SELECTION, "TARGETS"], [xclip, *_SELECTION])
-    if pngpaste := programs.find("pngpaste"):
+    pngpaste = programs.find("pngpaste")
+    if pngpaste:
         yield lambda: _run([pngpaste, "-"])
-    if osascript := programs.find("osascript"):  # which every macOS has
+    osascript = programs.find("osascript")
+    if osascript:  # which every macOS has
         yield lambda: _read_by_script(osascript)
 
 
