@@ -20,6 +20,9 @@ from terminals import Child, set_size, start_on_terminal
 
 _SYNCHRONIZED_UPDATE = 2026 << 5  # as pyte stores private modes
 _OTHER_SCREEN = 1049
+_QUESTION_ROWS = 6
+"""A question stands above the prompt and the status line, and takes more rows in a narrow window."""
+_SECONDS_TO_READ = 0.35
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
 
 
@@ -80,6 +83,7 @@ class OnTerminal:
         environment = {**terminal_environment(), "TERM": "xterm-256color", **(env or {})}
         words = ["chat", *options]
         self._process: prepared.Process | Child
+        self._screen = _Screen(columns, rows)
         if shell:
             pid, self.terminal = start_on_terminal(shell, environment, cwd=cwd, columns=columns, rows=rows)
             self._process = Child(pid)
@@ -91,10 +95,13 @@ class OnTerminal:
         self.pid = self._process.pid
         self.raw = ""
         self._read_to = 0
-        self._screen = _Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
 
     def send(self, keys: str) -> None:
+        """Press keys. Like a user, read a question first: it takes no answer in its first moments."""
+        rows = [row for row in self.screen().splitlines() if row]
+        if any("[y]es" in row for row in rows[-_QUESTION_ROWS:]):
+            time.sleep(_SECONDS_TO_READ)
         os.write(self.terminal, keys.encode())
 
     def expect(self, text: str, seconds: float = 60) -> str:

@@ -105,7 +105,13 @@ class Typist(Keyboard):
         self._observe = observe
 
     async def ask(
-        self, question: str, answers: Mapping[str, str], otherwise: str, *, stopped: str | None = None
+        self,
+        question: str,
+        answers: Mapping[str, str],
+        otherwise: str,
+        *,
+        stopped: str | None = None,
+        is_expected: bool = True,
     ) -> str:
         self._observe(Frame("asked", question))
         with run_beside(self.press(ANSWER)):

@@ -298,3 +298,24 @@ def test_waiting_lines_are_given_back_if_a_question_is_answered_with_a_stop() ->
             assert (prompt.text, prompt.sent) == ("first\n/help", [])
 
     asyncio.run(check())
+
+
+def test_letters_typed_as_a_question_comes_up_answer_nothing() -> None:
+    """Messages begin with `y` and `a`, too. They are in the editor, and Tab turns to the question."""
+
+    async def check() -> None:
+        async with open_prompt() as prompt:
+            keyboard = prompt.footer.keyboard
+            keyboard.seconds_to_read = 3600
+            answers = {"y": "yes", "a": "always"}
+            asking = asyncio.create_task(keyboard.ask("Allow?", answers, "no", is_expected=False))
+            await prompt.until(lambda: keyboard.question is not None)
+            await prompt.type("also a test")
+            assert not asking.done()
+            assert keyboard.question
+            keyboard.question.unread_until = 0
+            prompt.press("\ty")
+            assert await asking == "yes"
+            assert prompt.text == "also a test"
+
+    asyncio.run(check())

@@ -138,7 +138,11 @@ class Questions:
         """Return the answer of the key that is pressed, and leave its words on the screen."""
         question = " ".join([_ask_whether(approval), *(choice.label for choice in choices)])
         answer = await self._keyboard.ask(
-            question, {choice.key: choice.answer for choice in choices}, "no", stopped=_STOP
+            question,
+            {choice.key: choice.answer for choice in choices},
+            "no",
+            stopped=_STOP,
+            is_expected=False,
         )
         words = next((choice.words for choice in choices if choice.answer == answer), "no")
         self._console.print(Text(words, "dim"))

@@ -5,6 +5,7 @@ import os
 import re
 import select
 import termios
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
@@ -40,6 +41,8 @@ class Question:
     stopped: str
     is_open: bool
     """False until the user turns to it, because the keys are still meant for a message."""
+    unread_until: float = 0.0
+    """Nobody can have read the question before this time: a letter begins a message."""
     answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def give(self, answer: str) -> None:
@@ -71,6 +74,9 @@ class Keyboard:
     question. If the prompt is empty, they answer the question.
     """
 
+    seconds_to_read = 0.3
+    """A question that comes up by itself takes no answer sooner: the user was about to type, and saw no question."""
+
     def __init__(self) -> None:
         self.tty = Tty(get_app_session().input.fileno())
         self.question: Question | None = None
@@ -83,12 +89,18 @@ class Keyboard:
         return keys_to_text(self.tty.read_pending())
 
     async def ask(
-        self, question: str, answers: Mapping[str, str], otherwise: str, *, stopped: str | None = None
+        self,
+        question: str,
+        answers: Mapping[str, str],
+        otherwise: str,
+        *,
+        stopped: str | None = None,
+        is_expected: bool = True,
     ) -> str:
         """Return the answer whose key is pressed from now on; other keys do nothing.
 
         Enter, Escape, Ctrl+D and a closed terminal give `otherwise`. Ctrl+C gives `stopped`, or `otherwise` if there is
-        no such answer.
+        no such answer. `is_expected`: the user asked for something, and waits for this question.
         """
         async with self._turn:
             screen = self.screen
@@ -97,6 +109,8 @@ class Keyboard:
             if stopped is None:
                 stopped = otherwise
             self.question = Question(question, answers, otherwise, stopped, is_open=not screen.is_user_typing())
+            if not is_expected:
+                self.question.unread_until = time.monotonic() + self.seconds_to_read
             screen.redraw()
             try:
                 return await self.question.answer
@@ -151,7 +165,10 @@ class Keyboard:
         def press(event: KeyPressEvent) -> None:
             """Give the answer of this key. A key that is not an answer must not become one."""
             question = self.question
-            if question and event.data.lower() in question.answers:
+            if question and time.monotonic() < question.unread_until:
+                question.is_open = False
+                event.current_buffer.insert_text(event.data)
+            elif question and event.data.lower() in question.answers:
                 question.give(question.answers[event.data.lower()])
 
         @bindings.add("enter", filter=is_open, eager=True)
