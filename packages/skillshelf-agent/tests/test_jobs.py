@@ -11,6 +11,10 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="needs the extra `chat`")
 
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from rich.console import Console
+
 from agent_kit import agent, requests
 from left_processes import find_processes_in
 from skillshelf.errors import SkillError
@@ -20,6 +24,8 @@ from skillshelf_agent import AgentCore, Settings
 from skillshelf_agent.events import Event, ToolReturned
 from skillshelf_agent.terminal import Pipe
 from skillshelf_agent.terminal._commands import run_command
+from skillshelf_agent.terminal._keyboard import Keyboard
+from skillshelf_agent.terminal._review import Reviewer
 from skillshelf_agent.testing import call
 
 SERVER = "echo listening; while :; do date > tick; sleep 0.02; done"
@@ -55,6 +61,21 @@ def test_a_job_runs_beside_commands_until_the_model_stops_it(tmp_path: Path) -> 
     assert stopped == "(no new output)\n[job 1 ended: stopped]"
     assert unknown == "There is no job 2. Jobs: 1."
     assert find_processes_in(tmp_path) == []
+
+
+def test_a_repository_is_not_declared_ones_own_while_a_job_runs(tmp_path: Path) -> None:
+    """What the job changes would be used without a review."""
+    core = agent(tmp_path, call("run_command", command="sleep 600", background=True), "Done.")
+
+    async def run(reviewer: Reviewer) -> None:
+        async with core.jobs:
+            await say(core, "go")
+            with pytest.raises(SkillError, match="/jobs kill"):
+                reviewer.declare_mine()
+
+    with create_pipe_input() as keys, create_app_session(input=keys):
+        asyncio.run(run(Reviewer(core, Console(), Keyboard())))
+    assert not core.skills.is_own
 
 
 def test_the_tool_for_jobs_is_offered_once_there_is_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from skillshelf.errors import SkillError
 from skillshelf.explain import describe_pending, describe_waiting
 from skillshelf.text import clean, clean_line, list_names
 from skillshelf.text.rendering import ReviewPage, fits_screen
@@ -118,6 +119,8 @@ class Reviewer:
         self._approved.append(skill.name)
 
     def declare_mine(self) -> None:
+        if self._core.jobs.running:  # what they change would not wait for a review, as it does in one's own repository
+            raise SkillError("A command runs in the background, and could change skills. /jobs kill N ends it.")
         self._core.skills.declare_own()
         self._core.renew_listing()
         self._console.print(Text("This repository is your own from now on. /skills not-mine takes that back.", "green"))
