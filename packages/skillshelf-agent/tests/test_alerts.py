@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,7 +24,7 @@ from skillshelf_agent.terminal import _terminal
 from skillshelf_agent.terminal._alerts import Alerts
 from skillshelf_agent.terminal._approval import Questions
 from skillshelf_agent.terminal._footer import Footer
-from skillshelf_agent.terminal._keyboard import Keyboard
+from skillshelf_agent.terminal._keyboard import Keyboard, Line
 from skillshelf_agent.terminal._screen import Screen
 from skillshelf_agent.terminal._terminal import Terminal
 
@@ -38,7 +39,7 @@ def make_output() -> tuple[Vt100_Output, io.StringIO]:
 
 
 @contextmanager
-def terminal(folder: Path, *script: str) -> Iterator[tuple[Terminal, io.StringIO]]:
+def terminal(folder: Path, *script: object) -> Iterator[tuple[Terminal, io.StringIO]]:
     """Yield a terminal without its footer on the screen, and what is written beside it."""
     output, written = make_output()
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):
@@ -79,6 +80,28 @@ def test_the_end_of_a_long_turn_calls_until_the_next_line(tmp_path: Path, monkey
         assert written.getvalue() == DONE
         monkeypatch.undo()
         asyncio.run(chat.say("another short one"))
+        assert written.getvalue() == DONE + CLEARED
+
+
+def test_a_line_that_was_sent_meanwhile_is_part_of_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user is called to the end of all of it, if all of it took long."""
+    now = 100.0
+
+    def take_eight_seconds(_: object) -> str:
+        nonlocal now
+        now += 8
+        return "Done."
+
+    monkeypatch.setattr(_terminal, "time", SimpleNamespace(monotonic=lambda: now))
+    with terminal(tmp_path, *[take_eight_seconds] * 3) as (chat, written):
+        line = Line("and this", "and this")
+        chat.footer.queue.put(line)
+        asyncio.run(chat.say("do it"))
+        assert written.getvalue() == ""
+        chat.footer.queue.remove(line)
+        asyncio.run(chat.say(line.text))
+        assert written.getvalue() == DONE
+        asyncio.run(chat.say("a short one"))
         assert written.getvalue() == DONE + CLEARED
 
 

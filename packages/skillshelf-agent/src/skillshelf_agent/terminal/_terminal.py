@@ -69,6 +69,8 @@ class Terminal:
         self._is_idle = False
         """True while the next line is waited for."""
         self._viewer: asyncio.Task[None] | None = None
+        self._began: float | None = None
+        """When the work in progress began, if lines were sent meanwhile that are part of it."""
         self._in_turn = False
         self._is_finished = False
         """True if the last turn came to its end."""
@@ -158,7 +160,7 @@ class Terminal:
         self.footer.alerts.clear()
         self.screen.begin()
         self._is_interrupted = False
-        began = time.monotonic()
+        began = self._began or time.monotonic()
         self._line = asyncio.create_task(self._run_line(text))
         animation = asyncio.create_task(self._animate())
         await asyncio.wait([self._line])
@@ -169,6 +171,7 @@ class Terminal:
         else:
             self._line.result()
         self._line = None
+        self._began = began if self.footer.queue else None
         is_long = time.monotonic() - began > _LONG_SECONDS
         if is_long and not (self._is_interrupted or self._is_leaving or self.footer.queue):
             self.footer.alerts.call(DONE)
