@@ -25,11 +25,12 @@ from prompt_toolkit.utils import get_cwidth
 from rich.cells import cell_len
 
 from skillshelf import MemorySource, Shelf
+from skillshelf.errors import SettingsError
 from skillshelf.slash import Command, Commands, NameIndex, Suggestion, complete, skill_commands
 from skillshelf.slash import rank as rank_as_spelled
 from skillshelf.text.rendering import truncate_cells
 from skillshelf.text.tokens import estimate
-from skillshelf_agent.terminal._commands import list_models
+from skillshelf_agent.terminal._commands import find_offered_model, list_models
 from skillshelf_agent.terminal._keys import make_bindings
 from skillshelf_agent.terminal._prompt import (
     SlashCompleter,
@@ -392,6 +393,16 @@ def test_a_second_tab_keeps_the_only_candidate(commands: Commands[None]) -> None
             return await prompt
 
     assert asyncio.run(type_keys()) == "/skills:kubernetes-deploy "
+
+
+def test_a_part_of_a_name_chooses_the_offered_model() -> None:
+    offered = ["openai-chat:gpt-5-mini", "openai-chat:gpt-5", "openai-chat:fake-reasoner", "openai-chat:qwen3:8b"]
+    assert find_offered_model("reas", offered) == "openai-chat:fake-reasoner"
+    assert find_offered_model("qwen3:8", offered) == "openai-chat:qwen3:8b"
+    for taken_as_it_is in ("gpt-5", "openai-chat:gpt", "llama", "anthropic:x", ""):
+        assert find_offered_model(taken_as_it_is, offered) == taken_as_it_is
+    with pytest.raises(SettingsError, match="Several models"):
+        find_offered_model("gpt", offered)
 
 
 def test_models_complete_after_slash_model() -> None:

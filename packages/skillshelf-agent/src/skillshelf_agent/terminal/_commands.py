@@ -124,7 +124,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
         return list_models(face.core.model.name, typed, offered)
 
     async def choose_model(face: ChatFace, name: str) -> None:
-        _choose_model(face, name)
+        _choose_model(face, find_offered_model(name.strip(), offered))
         if name.strip():
             return
         try:
@@ -252,6 +252,20 @@ def list_models(current: str, typed: str, offered: Sequence[str] = ()) -> Sequen
     return [Suggestion(name, meta=meta) for name, meta in names.items() if name != "scripted"]
 
 
+def find_offered_model(typed: str, offered: Sequence[str]) -> str:
+    """Return the model that was meant by a part of its name; what was typed if no listed name has that part.
+
+    A name with its provider is taken as it is. Raises SettingsError if several models could be meant.
+    """
+    found = [name for name in offered if typed and typed in name]
+    is_name = any(typed.startswith(f"{name.partition(':')[0]}:") or name.endswith(f":{typed}") for name in found)
+    if is_name or not found:
+        return typed
+    if len(found) > 1:
+        raise SettingsError(f"Several models have {typed!r} in their names: {', '.join(found)}.")
+    return found[0]
+
+
 def filter_by_words(choices: Sequence[Suggestion], typed: str) -> Sequence[Suggestion]:
     """Return the choices that have every typed word, and would replace them all: the one that was meant first."""
     words = typed.casefold().split()
@@ -347,8 +361,8 @@ def _set_choice(face: ChatFace, typed: str) -> None:
 
 
 def _choose_model(face: ChatFace, name: str) -> None:
-    if name.strip():
-        face.core.use_model(resolve(replace(face.settings, model=name.strip())))
+    if name:
+        face.core.use_model(resolve(replace(face.settings, model=name)))
     model = face.core.model
     face.print(f"{model.name}, {model.window:,} tokens", model.note)
 
