@@ -382,11 +382,11 @@ class Footer:
         text: StyleAndTextTuples = [("class:question", self._break_question(question.text))]
         if not question.is_open:
             reason = "; you are still typing a message" if self.buffer.text else ""
-            text.append(("class:hint", f"\nTab answers the question{reason}."))
+            text.append(("class:hint", f"\n{self._break_question(f'Tab answers the question{reason}.')}"))
         return text
 
     def _break_question(self, question: str) -> str:
-        """Break a question between words: `[n]o` broken in the middle could not be read."""
+        """Break text between words: `[n]o` broken in the middle could not be read."""
         columns = max(20, self._app.output.get_size().columns - 1)
         return "\n".join(wrap(question, columns))
 
