@@ -221,6 +221,7 @@ def _open_agent(
             args.frozen,
             packages=settings.packages,
             entry_points=True,
+            environment=args.python or True,
             choices=load_choices(),
         )
     for skill in attached:

@@ -34,6 +34,7 @@ EXAMPLES = """
   skillshelf check --hosts                      see which agents see which skills of this repository
   skillshelf check --hosts .claude/skills/pdf   see how other agents load a skill
   skillshelf check --host codex --host pi       ask only about these agents
+  skillshelf check --wheel dist/app-1.0.whl     see which skills users of a library get
   skillshelf check --overlap                    see which skills take requests from each other
   skillshelf check --overlap drafts/pdf-sign    see what a new skill would take from those on the shelf
 """
@@ -71,6 +72,9 @@ def add_arguments(parser: Parser) -> None:
     )
     overlap = instead.add_argument(
         "--overlap", action="store_true", help="show instead which skills compete for requests, or those in PATH alone"
+    )
+    instead.add_argument(
+        "--wheel", metavar="FILE", help="show instead which skills users of a wheel get, and check those"
     )
     parser.note_argument(hosts)
     parser.note_argument(overlap)
@@ -111,6 +115,10 @@ def _diagnostic_code(word: str) -> str:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     _check_options(args)
+    if args.wheel:
+        from skillshelf.cli._check_wheel import check_wheel
+
+        return check_wheel(args, out)
     if args.overlap:
         from skillshelf.cli._overlap import check_overlap
 
@@ -130,11 +138,15 @@ def _check_options(args: argparse.Namespace) -> None:
     """Raise CommandError for options that mean nothing together."""
     if args.json and args.format != "text":
         raise CommandError(f"--json and --format {args.format} cannot be used together.", "Give one of them.")
-    if not (args.hosts or args.host or args.overlap):
+    if not (args.hosts or args.host or args.overlap or args.wheel):
         return
-    option = "--overlap" if args.overlap else "--hosts"
+    option = "--hosts"
+    if args.overlap or args.wheel:
+        option = "--overlap" if args.overlap else "--wheel"
     if args.format != "text":
         raise CommandError(f"{option} and --format {args.format} cannot be used together.", "Give one of them.")
+    if args.wheel and (args.paths or args.packages or args.host):
+        raise CommandError("--wheel checks one wheel and nothing else.", "Leave out the other arguments.")
     if args.host and args.overlap:
         raise CommandError("--host works only with --hosts.", "Leave out --overlap.")
     if args.packages and not args.overlap:

@@ -381,7 +381,7 @@ def _describe_problems(problems: Problems | None) -> Iterator[Remark]:
 def _find_pending(args: argparse.Namespace) -> Sequence[Pending]:
     """Return the skills and instruction files of the workspace that wait for the user's review."""
     try:
-        return WorkspaceSkills(locate_workspace(args), trust=Trust.open()).pending
+        return WorkspaceSkills(locate_workspace(args), trust=Trust.open(), environment=True).pending
     except SkillError:  # another remark says what is wrong with the record of approvals
         return ()
 

@@ -4,7 +4,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
@@ -14,11 +14,12 @@ from skillshelf.errors import SkillError
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import READING
 from skillshelf.skills import Candidate, Diagnostic
-from skillshelf.sources import PackageSource
+from skillshelf.sources import ENVIRONMENT, PackageSource
 from skillshelf.text import count_noun
 from skillshelf.text.tables import Cell, Column
 
 if TYPE_CHECKING:
+    from skillshelf.sources import EnvironmentSource
     from skillshelf.sources.attachable import AttachableSkill, Obstacle
 
 EXAMPLES = """
@@ -60,6 +61,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
     columns, rows = _make_table(skills)
     counts = _write_counts(shelf, candidates, args)
     out.print_paged_table(columns, rows, counts)
+    installed = _find_environment(shelf)
+    for sentence in installed.describe() if installed else ():
+        out.print_styled(sentence, "dim")
     _print_empty_packages(shelf, candidates, out)
     return 0
 
@@ -129,27 +133,40 @@ def _write_counts(shelf: Shelf, candidates: Sequence[Candidate], args: argparse.
         sources = Counter(candidate.descriptor.source for candidate in candidates)
         by_source = ", ".join(f"{count:,} {source}" for source, count in sources.items())
         counts = f"{count_noun(len(candidates), 'skill')}: {by_source}."
+    installed = _find_environment(shelf)
     problems = find_problems(shelf)
     if problems:
         counts += f" {problems.summary}: run `{problems.command}`."
     edited = sum(note.code.startswith("lock-") for note in shelf.catalog.diagnostics)
     if edited:
         counts += f" {edited:,} not as skills.lock pins: run `skillshelf verify`."
-    pending = _count_pending(args)
+    pending = _count_pending(args, has_installed=installed is not None and bool(installed.installed))
     if pending:
         counts += f" {pending:,} to review: run `skillshelf trust`."
     return counts
 
 
-def _count_pending(args: argparse.Namespace) -> int:
-    """Return how many skills of the project wait for the user's review."""
-    from skillshelf.shelf import project_sources
+def _find_environment(shelf: Shelf) -> "EnvironmentSource | None":
+    """Return the shelf's source of installed packages, if there is one."""
+    for source in shelf.sources:
+        if source.name == ENVIRONMENT:
+            return cast("EnvironmentSource", source)
+    return None
+
+
+def _count_pending(args: argparse.Namespace, *, has_installed: bool) -> int:
+    """Return how many skills of the project and of installed packages wait for the user's review."""
+    from skillshelf.shelf import environment_source, project_sources
     from skillshelf.trust import Trust, TrustedSource  # `list --json` needs neither
 
     try:
         trust = Trust.open()
-        sources = project_sources(locate_workspace(args))
-        return sum(TrustedSource(source, trust).count_pending() for source in sources)
+        workspace = locate_workspace(args)
+        installed = environment_source(workspace, args.python) if has_installed else None
+        trusted = [TrustedSource(source, trust) for source in project_sources(workspace)]
+        if installed:
+            trusted.append(TrustedSource(installed, trust))
+        return sum(source.count_pending() for source in trusted)
     except SkillError:  # `skillshelf doctor` says what is wrong with the record of approvals
         return 0
 

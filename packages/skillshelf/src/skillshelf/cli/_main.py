@@ -21,6 +21,7 @@ from skillshelf.cli._parsers import (
     Parser,
     add_attach_option,
     add_package_option,
+    add_python_option,
     add_shared_options,
     find_first_argument,
 )
@@ -111,7 +112,9 @@ def _run(words: Sequence[str]) -> int:
     # pydantic-ai prints a banner in terminals, which does not belong in the output of a command.
     os.environ.setdefault("PYDANTIC_AI_NO_BANNER", "1")
     # Known before the words are parsed, because they may be the mistake that is reported.
-    args = argparse.Namespace(command=None, workspace=None, json="--json" in words, packages=[], attached=[])
+    args = argparse.Namespace(
+        command=None, workspace=None, json="--json" in words, packages=[], attached=[], python=None
+    )
     try:
         _parse(words, args)
         if args.command in _TALKING_TO_SERVERS:  # the others need not wait for `logging`
@@ -163,6 +166,8 @@ def make_parser(loaded: Collection[str], parser_class: type[Parser] = Parser) ->
             add_package_option(command)
         if name in _OPENING_THE_SHELF:
             add_attach_option(command)
+        if name in _OPENING_THE_SHELF or name == "trust":
+            add_python_option(command)
         add_shared_options(command, json=name not in _WITHOUT_JSON)
     return parser
 

@@ -141,6 +141,16 @@ def add_package_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_python_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--python`, which commands take that read the skills of installed packages."""
+    parser.add_argument(
+        "--python",
+        metavar="PATH",
+        default=argparse.SUPPRESS,
+        help="look for skills in the packages of this Python, such as .venv/bin/python (default: the running one)",
+    )
+
+
 def add_attach_option(parser: argparse.ArgumentParser) -> None:
     """Add `--with`, which commands that open the shelf take: `attach_skills` in `_workspace` makes the skills."""
     parser.add_argument(

@@ -197,6 +197,7 @@ def _open_workspace(args: argparse.Namespace) -> "Iterator[tuple[Shelf, PendingS
             packages=find_packages(args),
             entry_points=True,
             frozen=args.frozen,
+            environment=args.python or True,
             choices=load_choices(),
         )
     for fault in skills.take_faults():
@@ -262,13 +263,16 @@ def _report_pending(skills: "WorkspaceSkills", pending: "PendingSkills") -> Iter
 def _complain_about_pending(skills: "WorkspaceSkills", reported: frozenset[str]) -> frozenset[str]:
     """Name the pending skills that were not reported before. Return the names of all that are pending now."""
     pending = skills.find_pending_skills()
-    for root in skills.workspace.folders:
+    for root in dict.fromkeys(skill.root for skill in pending):
         unreported = [skill for skill in pending if skill.root == root and skill.name not in reported]
         if unreported:
             from skillshelf.explain import describe_pending  # a server without pending skills need not load it
 
             sentences = " ".join(describe_pending(unreported))
-            advice = f"Review with `skillshelf trust -C {shlex.quote(root)}`, or pass --trust-workspace."
+            command = "skillshelf trust"
+            if root in skills.workspace.folders:
+                command += f" -C {shlex.quote(root)}"
+            advice = f"Review with `{command}`, or pass --trust-workspace."
             complain(f"{sentences} {advice}")
     return frozenset(skill.name for skill in pending)
 

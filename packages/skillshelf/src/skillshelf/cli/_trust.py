@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if revokes_all != args.all:
         raise CommandError("--revoke takes either names or --all, and --all works only with --revoke.")
 
-    workspace = TrustedWorkspace(locate_workspace(args))
+    workspace = TrustedWorkspace(locate_workspace(args), args.python)
     for problem in workspace.problems:
         complain(problem)
     if args.show:

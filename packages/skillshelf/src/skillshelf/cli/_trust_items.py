@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillshelf.cli._output import shown_path
 from skillshelf.errors import SkillNotFoundError, TrustError
 from skillshelf.files import is_at_or_inside
+from skillshelf.sources import ENVIRONMENT
 from skillshelf.sources.entry_points import load_extension
 from skillshelf.sources.workspace import Workspace
 
 if TYPE_CHECKING:
+    from skillshelf.sources import FolderSource
     from skillshelf.trust import OwnRepository, Pending, Trust, TrustedSource
 
 
@@ -56,12 +58,11 @@ class TrustItem(NamedTuple):
 class _TrustedFolder:
     """One of the folders with the project's skills, as the agent would see it."""
 
-    def __init__(self, folder: str, trust: "Trust", files: Sequence[str] = ()) -> None:
-        from skillshelf.sources import DirectorySource
+    def __init__(self, source: "FolderSource", trust: "Trust", files: Sequence[str] = ()) -> None:
         from skillshelf.trust import TrustedSource
 
         self.trust = trust
-        self.source = TrustedSource(DirectorySource(folder, "project"), trust)
+        self.source = TrustedSource(source, trust)
         self.root = self.source.root
         self._files = files
 
@@ -112,7 +113,7 @@ class _TrustedFolder:
     def _find_eval_folders(self) -> list[TrustItem]:
         """Return the folders of eval cases. Those inside skills are approved with their skill."""
         find_folders = load_extension("skillshelf.evals", "find_folders")
-        if find_folders is None:
+        if find_folders is None or self.source.name == ENVIRONMENT:
             return []  # no case can run, so there is nothing to approve
         return [self.describe_folder(folder) for folder in find_folders(self.root) if self.contains(folder)]
 
@@ -148,15 +149,20 @@ class _TrustedFolder:
 class TrustedWorkspace:
     """Everything in a workspace that the agent uses only with the user's approval."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, python: str | None = None) -> None:
+        from skillshelf.shelf import environment_source, project_sources
         from skillshelf.trust import Trust, find_command_files, find_instruction_files
 
         self.trust = Trust.open()
         levels = workspace.levels()
         files = [file for folder in levels for file in (*find_instruction_files(folder), *find_command_files(folder))]
-        outer = [_TrustedFolder(folder, self.trust) for folder in workspace.outer]
+        project, *outer = project_sources(workspace)
+        self._folders = [_TrustedFolder(project, self.trust, files)]
+        self._folders += [_TrustedFolder(source, self.trust) for source in outer]
+        installed = environment_source(workspace, python)
+        if installed:
+            self._folders.append(_TrustedFolder(installed, self.trust))
         self.root = workspace.root
-        self._folders = [_TrustedFolder(workspace.root, self.trust, files), *outer]
 
     @property
     def own(self) -> "OwnRepository | None":

@@ -9,7 +9,7 @@ from typing import Any
 from skillshelf.cli._output import complain
 from skillshelf.errors import SkillError, SourceError
 from skillshelf.settings import load_choices, load_settings
-from skillshelf.shelf import Shelf, project_sources, workspace_sources
+from skillshelf.shelf import Shelf, environment_source, project_sources, workspace_sources
 from skillshelf.skills import BaseSkill, Candidate, Catalog, Choice, SkillDescriptor
 from skillshelf.sources import Source
 from skillshelf.sources.workspace import Workspace, choose_workspace, relative
@@ -43,6 +43,7 @@ def open_shelf(
             attach_skills(args),
             packages=find_packages(args),
             entry_points=True,
+            environment=environment_source(workspace, args.python),
             authoring=True,
         )
         return Shelf([*sources, *further], counter=counter, choices={**load_choices(), **off}, here=workspace.folder)

@@ -10,6 +10,7 @@ from skillshelf.shelf._discovery import (
 )
 from skillshelf.shelf._shelf import (
     Shelf,
+    environment_source,
     pause_gc,
     project_sources,
     workspace_sources,
@@ -37,6 +38,7 @@ __all__ = [
     "all_tools",
     "current_turn",
     "current_turn_of",
+    "environment_source",
     "find_for_model",
     "is_for_user_only",
     "list_references",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from skillshelf.search import Match, SkillSearch
     from skillshelf.shelf.routing import Route
     from skillshelf.shelf.watch import Watch
+    from skillshelf.sources import EnvironmentSource
     from skillshelf.sources.workspace import Workspace
 
 
@@ -82,6 +83,7 @@ class Shelf:
         skills: Sequence[BaseSkill] = (),
         packages: Sequence[str] = (),
         entry_points: bool = False,
+        environment: bool | str | os.PathLike[str] = False,
         counter: Counter = estimate,
         choices: Mapping[str, Choice] | None = None,
     ) -> "Shelf":
@@ -93,12 +95,21 @@ class Shelf:
         `skills` are code skills that the program constructed. `packages` names packages of code skills, which come
         next to these. With `entry_points`, the skills that installed distributions announce come after the user's.
         Packages and entry points are imported, which runs their code.
+
+        With `environment`, the skills in installed packages that the workspace's pyproject.toml names come before those
+        of entry points. Nothing of these packages is imported. A path stands for another Python, such as
+        `.venv/bin/python`.
         """
         from skillshelf.sources.workspace import choose_workspace
 
         workspace = choose_workspace(root)
         project = project_sources(workspace)
-        sources = workspace_sources(workspace, project, skills, packages=packages, entry_points=entry_points)
+        installed = None
+        if environment:
+            installed = environment_source(workspace, None if environment is True else environment)
+        sources = workspace_sources(
+            workspace, project, skills, packages=packages, entry_points=entry_points, environment=installed
+        )
         return cls(sources, counter=counter, choices=choices, here=workspace.folder)
 
     def __repr__(self) -> str:
@@ -361,6 +372,25 @@ def project_sources(workspace: "Workspace", *, frozen: bool = False) -> "list[Lo
     return [LockedSource(workspace.root, "project", frozen=frozen), *outer]
 
 
+def environment_source(
+    workspace: "Workspace", python: str | os.PathLike[str] | None = None
+) -> "EnvironmentSource | None":
+    """Return the source of installed packages that the workspace's pyproject.toml names: the nearest one.
+
+    Without one there is none, unless the user named a Python. Raises SourceError if that is not one.
+    """
+    for folder in reversed(workspace.levels()):
+        if os.path.lexists(f"{folder}/pyproject.toml"):
+            break
+    else:
+        if python is None:
+            return None
+
+    from skillshelf.sources import EnvironmentSource  # 3 ms, which only such projects pay
+
+    return EnvironmentSource(folder, python)
+
+
 def workspace_sources(
     workspace: "Workspace",
     project: Sequence[Source],
@@ -368,6 +398,7 @@ def workspace_sources(
     *,
     packages: Sequence[str] = (),
     entry_points: bool = False,
+    environment: Source | None = None,
     authoring: bool = False,
     frozen: bool = False,
 ) -> list[Source]:
@@ -391,6 +422,8 @@ def workspace_sources(
             user_roots.add(folder)
             sources.append(LockedSource(folder, "user", frozen=frozen))
 
+    if environment:
+        sources.append(environment)
     if entry_points:
         sources.append(EntryPointSource(without=packages))
     if authoring:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skillshelf.errors import MissingExtraError
 from skillshelf.skills import Delta
-from skillshelf.sources import InFolder
+from skillshelf.sources import ENVIRONMENT, InFolder
 
 if TYPE_CHECKING:
     from skillshelf.shelf._shelf import Shelf
@@ -47,7 +47,8 @@ class Watch:
         self._thread.start()
 
     def _run(self) -> None:
-        roots = [source.root for source in self._shelf.sources if isinstance(source, InFolder)]
+        sources = [source for source in self._shelf.sources if source.name != ENVIRONMENT]  # which has 50,000 files
+        roots = [source.root for source in sources if isinstance(source, InFolder)]
         existing = [root for root in roots if os.path.isdir(root)]
         if not existing:
             return

@@ -100,6 +100,9 @@ class DirectorySource:
         except OSError as error:
             raise ReferenceUnreadableError(descriptor.name, path, error.strerror or "it cannot be opened") from None
 
+    def has_file(self, key: str, path: str) -> bool:
+        return True
+
     def _read(self, key: str, path: str, offset: int, limit: int) -> Page:
         parts = f"{key}/{path}".lstrip("/").split("/")
         return read_file(self.root, parts, offset, limit)

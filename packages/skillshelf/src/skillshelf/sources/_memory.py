@@ -1,6 +1,6 @@
 """Skills in memory: for tests, demos and programs that make skills themselves."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from skillshelf.errors import ReferenceNotFoundError, SkillUnreadableError
@@ -52,17 +52,8 @@ class MemorySource:
         except Unreadable as fault:
             return Found(None, (replace(fault.diagnostic, path=location),))
 
-        references = text.optional.listed_references
-        others: list[str] = []
-        if references is None:
-            paths = sorted(path for path in files if path != "SKILL.md")
-            named = find_named(paths, text.instructions)
-            main = [path for path in paths if path in named or is_in_reference_folder(path)]
-            others = [path for path in paths if path not in main and not is_case_file(path)]
-            references = (*main, *others)
-        descriptor = text.describe(
-            references=references, source=self.name, location=location, more_references=len(others)
-        )
+        references, more = choose_references(text, files)
+        descriptor = text.describe(references=references, source=self.name, location=location, more_references=more)
         return Found(descriptor, tuple(replace(note, path=location) for note in text.diagnostics))
 
     def instructions(self, key: str, descriptor: SkillDescriptor) -> str:
@@ -79,6 +70,17 @@ class MemorySource:
         if data is None:
             raise ReferenceNotFoundError(descriptor.name, path, descriptor.references)
         return Page(data[offset : offset + limit], offset, len(data))
+
+
+def choose_references(text: SkillText, files: Iterable[str]) -> tuple[tuple[str, ...], int]:
+    """Return the files of a skill that can be loaded, the main ones first, and the number of the others."""
+    if text.optional.listed_references is not None:
+        return text.optional.listed_references, 0
+    paths = sorted(path for path in files if path != "SKILL.md")
+    named = find_named(paths, text.instructions)
+    main = [path for path in paths if path in named or is_in_reference_folder(path)]
+    others = [path for path in paths if path not in main and not is_case_file(path)]
+    return (*main, *others), len(others)
 
 
 def _read(key: str, files: Mapping[str, bytes]) -> SkillText:

@@ -38,3 +38,14 @@ class Cacheable(InFolder, Protocol):
     """A source in a folder about which data may be kept in the user's cache."""
 
     uses_cache: bool
+
+
+class FolderSource(Source, Cacheable, Protocol):
+    """A source in a folder whose skills can be reviewed, file by file."""
+
+    def has_file(self, key: str, path: str) -> bool:
+        """Return False for a file in a skill's folder that is not part of the skill, such as compiled code."""
+
+
+ENVIRONMENT = "environment"
+"""The name of the source of installed packages."""

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,6 +23,10 @@ INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 COMMAND_FOLDERS = (".agents/commands", ".claude/commands")
 """Where a folder keeps its Markdown commands, in order of precedence."""
 _COMMAND_FILE = re.compile(r"(?:.*/)?\.(?:agents|claude)/commands/(?P<below>.+\.md)", re.S)
+
+
+def _any_file(path: str) -> bool:
+    return True
 
 
 def find_instruction_files(folder: str) -> list[str]:
@@ -179,9 +184,9 @@ def _describe_file(trust: Trust, top: str, below: str, file: "_InstructionFile")
     )
 
 
-def _describe_folder(folder: str, workspace: str, trust: Trust) -> Pending:
+def _describe_folder(folder: str, workspace: str, trust: Trust, has_file: Callable[[str], bool] = _any_file) -> Pending:
     root, key = _split_folder(os.path.realpath(folder), os.path.realpath(workspace))
-    snapshot = take_snapshot(root, key, mounts_below(root)).snapshot
+    snapshot = take_snapshot(root, key, mounts_below(root), has_file).snapshot
     is_skill = any(snapshot.entry(name) for name in SKILL_FILES)
     return Pending(
         root=root,
@@ -199,13 +204,16 @@ def _needs_review(own: OwnRepository | None, content: Pending) -> bool:
     return own is not None and content.key in own.to_review
 
 
-def find_pending_folder(folder: str, workspace: str, trust: Trust) -> Pending | None:
+def find_pending_folder(
+    folder: str, workspace: str, trust: Trust, has_file: Callable[[str], bool] = _any_file
+) -> Pending | None:
     """Return a folder as pending, or None if the user approved it as it is now.
 
-    A folder outside the workspace counts as a place in the folder above it.
+    A folder outside the workspace counts as a place in the folder above it. `has_file` is False for files that do not
+    count.
     """
     trust.refresh()
-    content = _describe_folder(folder, workspace, trust)
+    content = _describe_folder(folder, workspace, trust, has_file)
     if not content.blocked and trust.is_approved(content.tree):
         trust.note_places(content.root, {content.key: content.tree})
         return None

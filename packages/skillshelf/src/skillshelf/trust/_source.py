@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple, TypeGuard
 
 from skillshelf.errors import (
@@ -16,7 +17,7 @@ from skillshelf.errors import (
 from skillshelf.files import NotPlainFile, Page, make_lock, mounts_below, split_below, system
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode, read
 from skillshelf.skills import Diagnostic, Found, SkillDescriptor
-from skillshelf.sources import SKILL_FILES, DirectorySource, NoteKey, Source, read_skill_folder
+from skillshelf.sources import ENVIRONMENT, SKILL_FILES, FolderSource, InFolder, NoteKey, Source, read_skill_folder
 from skillshelf.trust._approvals import OwnRepository, Pending
 from skillshelf.trust._other_content import find_file_trees, find_pending_folder
 from skillshelf.trust._own import is_foreign
@@ -81,7 +82,7 @@ class SkillOnDisk:
 class SkillsOnDisk:
     """The skills below a root, by key, kept up to date with the disk."""
 
-    def __init__(self, inner: DirectorySource) -> None:
+    def __init__(self, inner: FolderSource) -> None:
         self.root = inner.root
         self._inner = inner
         self._skills: dict[str, SkillOnDisk] = {}
@@ -106,7 +107,10 @@ class SkillsOnDisk:
             skill = self._skills[key]
             skill.needs_check = True  # until it is served, so that a fault on the way is made up for
             if skill.reading is not None:
-                skill.on_disk = take_snapshot(self.root, key, mounts)
+                skill.on_disk = self._take(key, mounts)
+
+    def _take(self, key: str, mounts: frozenset[str]) -> DiskState:
+        return take_snapshot(self.root, key, mounts, partial(self._inner.has_file, key))
 
     def _keys_in_doubt(self, changed: Collection[str] | None) -> set[str]:
         """Return the known skills whose snapshot may be out of date."""
@@ -127,7 +131,7 @@ class SkillsOnDisk:
         is_comparable = known is not None and known.signature is not None and not known.is_fresh
         if known and is_comparable and take_signature(self.root, key) == known.signature:
             return known
-        skill.on_disk = take_snapshot(self.root, key, mounts_below(self.root))
+        skill.on_disk = self._take(key, mounts_below(self.root))
         skill.needs_check = True
         return skill.on_disk
 
@@ -280,7 +284,7 @@ class TrustedSource:
     """
 
     def __init__(
-        self, inner: DirectorySource, trust: Trust, *, frozen_tree: Callable[[str], str] = lambda key: ""
+        self, inner: FolderSource, trust: Trust, *, frozen_tree: Callable[[str], str] = lambda key: ""
     ) -> None:
         """`frozen_tree` returns the only tree that may be served at a key; empty if any approved one may."""
         self.name = inner.name
@@ -637,7 +641,10 @@ class TrustedSource:
         if known and known.copy.tree == copy.tree and known.found.descriptor:
             return known.found
         try:
-            found = read_skill_folder(copy.files, self._skills.path(key), self.name)
+            source = self.name
+            if skill.reading and skill.reading.descriptor:
+                source = skill.reading.descriptor.source
+            found = read_skill_folder(copy.files, self._skills.path(key), source)
         except (OSError, NotPlainFile):
             return Found(None)
         # The copy has one and the same content for good, whatever the times of its files.
@@ -710,13 +717,13 @@ class TrustedSource:
         )
 
 
-_OF_THE_PROJECT = ("project", "parent")
-"""The sources whose skills come with a workspace. The user's own skills need no review."""
+_OF_OTHERS = ("project", "parent", ENVIRONMENT)
+"""The sources whose skills come with a workspace or a package. The user's own skills need no review."""
 
 
-def needs_review(source: Source) -> TypeGuard[DirectorySource | TrustedSource]:
+def needs_review(source: Source) -> TypeGuard[FolderSource | TrustedSource]:
     """Return whether the agent uses the skills of a source only in versions that the user approved."""
-    return isinstance(source, DirectorySource | TrustedSource) and source.name in _OF_THE_PROJECT
+    return isinstance(source, InFolder) and source.name in _OF_OTHERS
 
 
 def find_pending_skill(source: Source, location: str, trust: Trust) -> Pending | None:
@@ -725,4 +732,6 @@ def find_pending_skill(source: Source, location: str, trust: Trust) -> Pending |
         return None
     if isinstance(source, TrustedSource):
         return next((pending for pending in source.find_pending() if pending.location == location), None)
-    return find_pending_folder(os.path.dirname(location), source.root, trust)
+    folder = os.path.dirname(location)
+    key = "/".join(split_below(source.root, folder) or ())
+    return find_pending_folder(folder, source.root, trust, partial(source.has_file, key))

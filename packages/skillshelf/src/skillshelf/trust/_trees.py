@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
@@ -101,11 +101,16 @@ class _Unfit(Exception):
     """The folder cannot be taken as a whole."""
 
 
-def take_snapshot(root: str, key: str, mounts: frozenset[str] = frozenset()) -> DiskState:
-    """Read the folder `root/key` as it is now. `mounts` are the mount points below the root."""
+def take_snapshot(
+    root: str, key: str, mounts: frozenset[str] = frozenset(), has_file: Callable[[str], bool] = lambda path: True
+) -> DiskState:
+    """Read the folder `root/key` as it is now. `mounts` are the mount points below the root.
+
+    Files for which `has_file` is False are not part of the snapshot.
+    """
     name = key.rpartition("/")[2]
     try:
-        return _take(root, key, name, mounts)
+        return _take(root, key, name, mounts, has_file)
     except (_Unfit, NotPlainFile) as error:
         fault = str(error)
     except OSError as error:
@@ -113,7 +118,7 @@ def take_snapshot(root: str, key: str, mounts: frozenset[str] = frozenset()) -> 
     return DiskState(Snapshot(name, fault=fault), tree="", signature=None, is_fresh=True)
 
 
-def _take(root: str, key: str, name: str, mounts: frozenset[str]) -> DiskState:
+def _take(root: str, key: str, name: str, mounts: frozenset[str], has_file: Callable[[str], bool]) -> DiskState:
     entries: list[SnapshotEntry] = []
     stamps: list[tuple[object, ...]] = []
     now = time.time_ns()
@@ -123,7 +128,9 @@ def _take(root: str, key: str, name: str, mounts: frozenset[str]) -> DiskState:
         device = system.fstat(top).st_dev
         for file in found:
             info = _status(file)
-            if file.kind == "link":
+            if not has_file(file.path):
+                pass
+            elif file.kind == "link":
                 target = system.readlink(file.name, dir_fd=file.folder)
                 entries.append(SnapshotEntry(file.path, target=target))
             else:

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from skillshelf.errors import SourceError, TrustError
 from skillshelf.files import NotPlainFile, count_shared_names, read_file
-from skillshelf.shelf._shelf import Shelf, project_sources, workspace_sources
+from skillshelf.shelf._shelf import Shelf, environment_source, project_sources, workspace_sources
 from skillshelf.shelf._turn import Turn
 from skillshelf.shelf.watch import Watch
 from skillshelf.shelf.workspace_skills._project_files import MarkdownCommand, ProjectFiles
 from skillshelf.skillmd import MAX_FILE, Unreadable, decode
 from skillshelf.skills import BaseSkill, Choice, Delta, Diagnostic
-from skillshelf.sources import SKILL_FILES
+from skillshelf.sources import SKILL_FILES, Source
 from skillshelf.sources.workspace import Workspace, choose_workspace
 from skillshelf.text import clean_line
 from skillshelf.trust import Pending, Trust, TrustedSource, UnreviewedFile
@@ -52,12 +52,14 @@ class WorkspaceSkills:
         *,
         packages: Sequence[str] = (),
         entry_points: bool = False,
+        environment: bool | str | os.PathLike[str] = False,
         choices: Mapping[str, Choice] | None = None,
     ) -> None:
         """Open the skills of a workspace.
 
         `root` is taken as it is; without it, the workspace is found around the current folder. `skills` are code skills
-        beside the workspace's, or a shelf to use instead of one with all these sources.
+        beside the workspace's, or a shelf to use instead of one with all these sources. `environment`: see
+        `Shelf.open`.
         """
         workspace = choose_workspace(root)
         if not os.path.isdir(workspace.folder):
@@ -70,20 +72,31 @@ class WorkspaceSkills:
         """The folder that the agent works in. File tools and commands cannot write outside it."""
         self.frozen = frozen
         project = project_sources(workspace, frozen=frozen)
+        installed = None
+        if environment:
+            installed = environment_source(workspace, None if environment is True else environment)
         self.trusted: tuple[TrustedSource, ...] = ()
-        """The sources whose skills need the user's approval: the root's, then those of parents."""
+        """The sources whose skills need the user's approval: the root's, those of parents, installed packages."""
+        of_project: Sequence[Source] = project
+        of_packages: Source | None = installed
         if trust:
-            self.trusted = tuple(TrustedSource(source, trust, frozen_tree=source.frozen_tree) for source in project)
+            of_project = self.trusted = tuple(
+                TrustedSource(source, trust, frozen_tree=source.frozen_tree) for source in project
+            )
+            if installed:
+                of_packages = TrustedSource(installed, trust)
+                self.trusted += (of_packages,)
         self._trust = trust
         if isinstance(skills, Shelf):
             self.shelf = skills
         else:
             sources = workspace_sources(
                 workspace,
-                self.trusted or project,
+                of_project,
                 skills,
                 packages=packages,
                 entry_points=entry_points,
+                environment=of_packages,
                 authoring=True,
                 frozen=frozen,
             )
