@@ -1,6 +1,7 @@
 """`skillshelf list`: the skills on the shelf."""
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,10 +12,11 @@ from skillshelf.cli._parsers import Parser
 from skillshelf.cli._problems import find_problems
 from skillshelf.cli._workspace import all_candidates, locate_workspace, open_shelf, read_instructions, skill_as_json
 from skillshelf.errors import SkillError
+from skillshelf.files import split_below
 from skillshelf.shelf import Shelf
 from skillshelf.skillmd import READING
 from skillshelf.skills import Candidate, Diagnostic
-from skillshelf.sources import ENVIRONMENT, PackageSource
+from skillshelf.sources import ENVIRONMENT, DirectorySource, PackageSource
 from skillshelf.text import count_noun
 from skillshelf.text.tables import Cell, Column
 
@@ -29,10 +31,12 @@ EXAMPLES = """
 """
 _TOOLS_MISSING = "tools missing"
 _MARKS = Column("marks", style="yellow")
+_PLUGIN = Column("plugin", style="cyan")
 _COLUMNS = (
     Column("name", style="bold"),
     _MARKS,
     Column("source", style="cyan"),
+    _PLUGIN,
     Column("tokens", right=True),
     Column("refs", right=True),
     Column("description"),
@@ -48,6 +52,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     repaired = _find_repaired_files(shelf.catalog.diagnostics)
     candidates = sorted([*all_candidates(shelf.catalog), *shelf.chosen.off], key=lambda candidate: candidate.found.name)
     skills = [_describe(shelf, candidate, repaired) for candidate in candidates]
+    plugins = _add_plugins(shelf, skills)
     if args.json:
         out.print_json(
             {
@@ -62,7 +67,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     counts = _write_counts(shelf, candidates, args)
     out.print_paged_table(columns, rows, counts)
     installed = _find_environment(shelf)
-    for sentence in installed.describe() if installed else ():
+    for sentence in [*plugins, *(installed.describe() if installed else ())]:
         out.print_styled(sentence, "dim")
     _print_empty_packages(shelf, candidates, out)
     return 0
@@ -103,8 +108,32 @@ def _describe(shelf: Shelf, candidate: Candidate, repaired: set[str]) -> dict[st
     }
 
 
+def _add_plugins(shelf: Shelf, skills: Sequence[dict[str, Any]]) -> list[str]:
+    """Add the plugin that each skill belongs to. Return sentences about what else the plugins have."""
+    from skillshelf.sources import find_plugins
+
+    sentences = []
+    for source in shelf.sources:
+        if not isinstance(source, DirectorySource):
+            continue
+        by_folder = {}
+        for skill in skills:
+            parts = split_below(source.root, os.path.dirname(skill["location"]))
+            if parts is not None:
+                by_folder["/".join(parts)] = skill
+        for plugin in find_plugins(source.root, by_folder):
+            if plugin.problem:
+                sentences.append(f"Not a plugin: {plugin.name or 'a plugin without a name'}, because {plugin.problem}.")
+            elif plugin.not_run:
+                sentences.append(f"Not used of the plugin {plugin.name}: its {', '.join(plugin.not_run)}.")
+            for folder in plugin.skills:
+                if folder in by_folder:
+                    by_folder[folder].setdefault("plugin", plugin.name)
+    return sentences
+
+
 def _make_table(skills: Sequence[dict[str, Any]]) -> tuple[list[Column], list[list[str | Cell]]]:
-    """Return the columns and rows of the list. There is a column for marks if a skill has one."""
+    """Return the columns and rows of the list. Marks and plugins have a column if a skill has one."""
     columns = [*_COLUMNS]
     rows: list[list[str | Cell]] = []
     for skill in skills:
@@ -114,14 +143,17 @@ def _make_table(skills: Sequence[dict[str, Any]]) -> tuple[list[Column], list[li
                 Cell(skill["name"], "dim" if "shadowed" in marks or "off" in marks else ""),
                 ", ".join(marks),
                 skill["source"],
+                skill.get("plugin", ""),
                 f"{skill['tokens']:,}",
                 str(len(skill["references"]) or ""),
                 skill["description"],
             ]
         )
-    if not any(skill["marks"] for skill in skills):
-        columns.remove(_MARKS)
-        rows = [[name, *others] for name, _, *others in rows]
+    for column in (_PLUGIN, _MARKS):
+        index = columns.index(column)
+        if not any(row[index] for row in rows):
+            del columns[index]
+            rows = [row[:index] + row[index + 1 :] for row in rows]
     return columns, rows
 
 

@@ -36,7 +36,14 @@ from skillshelf.sources._tree import SKILL_FILES, NoteKey, read_skill_folder
 
 if TYPE_CHECKING:
     from skillshelf.sources._environment import EnvironmentSource
-    from skillshelf.sources._plugins import FolderOpener, ListedFiles, Opener, Plugin, PluginOrigin, read_plugins
+    from skillshelf.sources._plugins import (
+        ListedFiles,
+        Opener,
+        Plugin,
+        PluginOrigin,
+        find_plugins,
+        read_plugins,
+    )
 
 __all__ = [
     "BUNDLED",
@@ -54,7 +61,6 @@ __all__ = [
     "DirectorySource",
     "EntryPointSource",
     "EnvironmentSource",
-    "FolderOpener",
     "FolderSource",
     "Found",
     "IgnoreFile",
@@ -73,6 +79,7 @@ __all__ = [
     "Source",
     "class_key",
     "explain_refused_path",
+    "find_plugins",
     "find_references_package",
     "find_skill_places",
     "import_guarded",
@@ -88,6 +95,6 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_environment": ["EnvironmentSource"],
-        "_plugins": ["FolderOpener", "ListedFiles", "Opener", "Plugin", "PluginOrigin", "read_plugins"],
+        "_plugins": ["ListedFiles", "Opener", "Plugin", "PluginOrigin", "find_plugins", "read_plugins"],
     },
 )

@@ -4,6 +4,7 @@ Claude Code, Codex and Agent Plugins 1.0 are read. Skills only: hooks, commands 
 """
 
 import json
+import os
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 from skillshelf.files import NotPlainFile, open_below, read_file, system
+from skillshelf.sources._names import explain_refused_path
 from skillshelf.sources._tree import SKILL_FILES
 from skillshelf.text import clean_line, truncate
 
@@ -48,6 +50,8 @@ class FolderOpener:
         self._root = root
 
     def read(self, path: str) -> bytes | None:
+        if not os.path.lexists(f"{self._root}/{path}"):  # most are not there, and the gate takes 40 µs to say so
+            return None
         try:
             return read_file(self._root, path.split("/"), 0, _MAX_MANIFEST).data
         except (OSError, NotPlainFile):
@@ -125,6 +129,19 @@ def read_plugins(files: Opener) -> list[Plugin]:
     return [own] if own else []
 
 
+def find_plugins(root: str, skills: Collection[str]) -> list[Plugin]:
+    """Return the plugins on disk that these skills belong to, given by their folders below the root."""
+    files = FolderOpener(root)
+    found = {plugin.name: plugin for plugin in read_plugins(files) if plugin.origin is None}
+    grouped = {folder for plugin in found.values() for folder in plugin.skills}
+    parents = [posixpath.split(posixpath.dirname(folder)) for folder in skills if folder not in grouped]
+    for folder in sorted({parent for parent, name in parents if name == "skills"}):
+        plugin = read_plugin(files, folder)
+        if plugin:
+            found.setdefault(plugin.name, plugin)
+    return [plugin for plugin in found.values() if plugin.problem or not set(skills).isdisjoint(plugin.skills)]
+
+
 def read_plugin(files: Opener, folder: str = "", entry: Mapping[str, Any] | None = None) -> Plugin | None:
     """Return the plugin in a folder; None without a manifest. `entry` is that of a marketplace, and counts as one."""
     is_strict = entry is None or bool(entry.get("strict", True))
@@ -180,7 +197,7 @@ def _read_entry(files: Opener, entry: Mapping[str, Any], plugin_root: str) -> Pl
         return Plugin(name, clean_line(_text(entry.get("description"))), origin=_read_origin(described))
     folder = _join(plugin_root, path)
     if folder is None:
-        return Plugin(name, problem=f"{truncate(clean_line(path), 80)!r} leads out of the repository")
+        return Plugin(name, problem=f"{truncate(clean_line(path), 80)!r} is not a path in the repository")
     plugin = read_plugin(files, folder, entry)
     assert plugin
     return plugin
@@ -224,11 +241,11 @@ def _find_not_run(files: Opener, folder: str, fields: Mapping[str, Any]) -> Iter
 
 
 def _join(folder: str, path: str) -> str | None:
-    """Return a path that a manifest has, from the root of the repository on; None if it leads out of it."""
+    """Return a path that a manifest has, from the root of the repository on; None if it cannot be one in it."""
     joined = posixpath.normpath(posixpath.join(folder, path))
-    if joined.startswith(("..", "/")) or "\0" in joined:
-        return None
-    return "" if joined == "." else joined
+    if joined == ".":
+        return ""
+    return None if explain_refused_path(joined) else joined
 
 
 def _read_object(files: Opener, path: str) -> Mapping[str, Any]:
