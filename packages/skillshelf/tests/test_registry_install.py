@@ -210,6 +210,11 @@ def test_links_that_a_clone_brings_lead_nowhere(tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match="link out of the workspace"):
         project_installation(str(tmp_path / "work"))
     (tmp_path / "work/.agents/skills").unlink()
+    (tmp_path / "work/.git").mkdir()
+    (tmp_path / "work/.agents/skills").symlink_to("../.git")
+    with pytest.raises(RegistryError, match=r"link into \.git"):
+        project_installation(str(tmp_path / "work"))
+    (tmp_path / "work/.agents/skills").unlink()
     (tmp_path / "work/.agents/skills").mkdir()
     (tmp_path / "work/.agents/skills/.skillshelf-new").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(RegistryError, match="is a link"):

@@ -87,6 +87,7 @@ def test_unknown_fields_are_kept() -> None:
         ('"SKILL.md"', '"../SKILL.md"', "is not a file of a skill"),
         ('"SKILL.md"', '"a/.git/config"', "is not a file of a skill"),
         ("skills.x", 'skills."../x"', "is not the name of a skill"),
+        ("skills.x", 'skills."Skill.md"', "is not the name of a skill"),
         ('kind = "git", ', "", "has no kind"),
         ("tree =", "deep = " + "[" * 5000 + "]" * 5000 + "\ntree =", "is damaged"),
     ],

@@ -170,6 +170,7 @@ def test_names_and_paths_choose_among_skills(tmp_path: Path) -> None:
     files = {f"{agent}/same/SKILL.md": SKILL.format("same") for agent in ("a", "b")}
     files |= {f"{agent}/odd/SKILL.md": SKILL.format("odd") + agent for agent in ("a", "b")}
     files["c/bad/SKILL.md"] = SKILL.format("büro")
+    files["c/hiding/SKILL.md"] = SKILL.format("Skill.MD")
     origin = parse(str(write_files(tmp_path / "vendor", files)), tmp_path)
     assert fetch(origin, tmp_path, "same").keys() == {"same"}
     assert fetch(origin, tmp_path, "b/odd")["odd"].files["SKILL.md"].endswith(b"b")
@@ -177,8 +178,9 @@ def test_names_and_paths_choose_among_skills(tmp_path: Path) -> None:
         fetch(origin, tmp_path, "odd")
     with pytest.raises(RegistryError, match="There is no skill 'none'"):
         fetch(origin, tmp_path, "none")
-    with pytest.raises(RegistryError, match="cannot be the name of a folder"):
-        fetch(origin, tmp_path, "c/bad")
+    for path in ("c/bad", "c/hiding"):
+        with pytest.raises(RegistryError, match="cannot be the name of a folder"):
+            fetch(origin, tmp_path, path)
 
 
 # -- archives ----------------------------------------------------------------------------------------------------------

@@ -35,11 +35,13 @@ class Installation(NamedTuple):
 
 
 def project_installation(root: str) -> Installation:
-    """Return the skills of a workspace. Raises RegistryError if their folder is a link out of it."""
+    """Return the skills of a workspace. Raises RegistryError if their folder is a link out of it, or to Git's own."""
     root = os.path.realpath(root)
     folder = os.path.realpath(os.path.join(root, SKILLS_FOLDER))
     if not is_inside(folder, root):
         raise RegistryError(f"{SKILLS_FOLDER} is a link out of the workspace, so nothing is installed there.")
+    if ".git" in folder.removeprefix(root).lower().split("/"):  # a skill named `hooks` would run
+        raise RegistryError(f"{SKILLS_FOLDER} is a link into .git, so nothing is installed there.")
     return Installation(folder, os.path.join(root, LOCK_FILE), is_user=False)
 
 

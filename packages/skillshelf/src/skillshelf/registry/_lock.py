@@ -202,7 +202,8 @@ def _text(table: Mapping[str, Any], key: str, place: str) -> str:
 
 def is_installable(name: str) -> bool:
     """Return True for a name that a folder of a skill may have."""
-    return _NAME.fullmatch(name) is not None
+    # A folder named SKILL.md would make the folder around it look like a skill, and hide all the others.
+    return _NAME.fullmatch(name) is not None and name.lower() != "skill.md"
 
 
 def is_safe_path(path: str) -> bool:
