@@ -321,6 +321,7 @@ class Footer:
         is_asking = Condition(lambda: self.keyboard.question is not None)
         is_answering = Condition(lambda: self.keyboard.question is not None and self.keyboard.question.is_open)
         is_live = Condition(lambda: self.is_working) & ~is_asking
+        is_last_marked = Condition(self._is_last_marked)
         has_queue = Condition(lambda: len(self.queue) > 0)
         has_todos = Condition(lambda: len(self._list_todos()) > 0)
 
@@ -435,6 +436,7 @@ class Footer:
         bindings = KeyBindings()
         is_editing = ~is_searching
         is_empty = Condition(lambda: not self.buffer.text)
+        is_last_marked = Condition(self._is_last_marked)
         has_queue = Condition(lambda: len(self.queue) > 0)
         can_queue = Condition(self._can_queue)
         ends_in_backslash = Condition(lambda: self.buffer.document.text_before_cursor.endswith("\\"))
@@ -506,6 +508,11 @@ class Footer:
         def change_policy(event: KeyPressEvent) -> None:
             self.change_policy()
 
+        @bindings.add("down", filter=is_editing & is_last_marked)
+        def choose_first(event: KeyPressEvent) -> None:
+            """Also the only entry, which is marked already. The editor's own way back to the typed text is Escape."""
+            self.buffer.go_to_completion(0)
+
         @bindings.add("up", filter=is_editing & is_empty & has_queue)
         def take_back(event: KeyPressEvent) -> None:
             self.buffer.document = Document(self.queue.take_back_last())
@@ -537,6 +544,10 @@ class Footer:
         is_whole = not completion.text.startswith("@") and not (is_name and needs_arguments)
         take_completion(self.buffer, completion)
         return not is_whole
+
+    def _is_last_marked(self) -> bool:
+        state = self.buffer.complete_state
+        return state is not None and state.complete_index == len(state.completions) - 1
 
     def _can_queue(self) -> bool:
         """Return True if Tab queues a message for the end of the turn: there is nothing that it could complete."""
