@@ -12,9 +12,11 @@ pytest.importorskip("prompt_toolkit", reason="needs the extra `chat`")
 pytest.importorskip("rapidfuzz", reason="needs the extra `chat`")
 
 from prompt_toolkit.application import create_app_session
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
-from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output import DummyOutput, Output
+from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.console import Console
 
 from skillshelf import MemorySource, Shelf
@@ -60,11 +62,12 @@ class Prompt:
         self.footer = Footer(Keyboard(), InMemoryHistory(), Settings())
         self._keys = keys
         self.in_turn = False
+        self.todos: list[str] = []
         self.footer.connect(
             SlashCompleter(make_commands(), list_files),
             draw_live=lambda columns, rows: "",
             format_status=lambda columns: "",
-            list_todos=lambda: (),
+            list_todos=lambda: self.todos,
             stop=lambda: None,
             unfold=lambda: None,
             change_policy=lambda: None,
@@ -102,8 +105,8 @@ class Prompt:
 
 
 @asynccontextmanager
-async def open_prompt() -> AsyncIterator[Prompt]:
-    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+async def open_prompt(output: Output | None = None) -> AsyncIterator[Prompt]:
+    with create_pipe_input() as keys, create_app_session(input=keys, output=output or DummyOutput()):
         prompt = Prompt(keys)
         async with prompt.footer.running():
             yield prompt
@@ -317,5 +320,50 @@ def test_letters_typed_as_a_question_comes_up_answer_nothing() -> None:
             prompt.press("\ty")
             assert await asking == "yes"
             assert prompt.text == "also a test"
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(("tmux", "rows"), [("/tmp/tmux,1,0", 2), ("", 1)])
+def test_a_row_that_was_longer_is_found_again_in_a_narrower_window(
+    tmux: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tmux breaks a row with all the cells that were drawn on, even if they are blank again."""
+    monkeypatch.delenv("TMUX", raising=False)
+    if tmux:
+        monkeypatch.setenv("TMUX", tmux)
+    written = io.StringIO()
+    columns = 100
+
+    async def check() -> None:
+        nonlocal columns
+        async with open_prompt(Vt100_Output(written, lambda: Size(rows=30, columns=columns))) as prompt:
+            for todo in ("x" * 70, "short"):
+                prompt.todos = [todo]
+                prompt.footer.redraw()
+                await prompt.until(lambda todo=todo: todo in written.getvalue())  # type: ignore[misc]
+            written.truncate(written.seek(0))
+            columns = 40
+            prompt.footer.redraw()
+            await prompt.until(lambda: "short" in written.getvalue())
+            assert f"\x1b[{rows}A\x1b[K" in written.getvalue().replace("\x1b[A", "\x1b[1A")
+
+    asyncio.run(check())
+
+
+def test_the_hint_at_a_question_that_waits_fits_in_a_narrow_window() -> None:
+    """It does not say that a message is being typed if none is."""
+    written = io.StringIO()
+
+    async def check() -> None:
+        output = Vt100_Output(written, lambda: Size(rows=30, columns=30))
+        async with open_prompt(output) as prompt:
+            await prompt.type("y")
+            asking = asyncio.create_task(prompt.footer.keyboard.ask("Allow?", {"y": "yes"}, "no"))
+            await prompt.until(lambda: "typing a message." in written.getvalue())
+            prompt.press("\x7f")
+            await prompt.until(lambda: "question." in written.getvalue())
+            prompt.press("\ty")
+            assert await asking == "yes"
 
     asyncio.run(check())

@@ -621,7 +621,11 @@ class FooterRenderer(Renderer):
         """True while another program has the terminal: what is on the screen is not ours to erase."""
         self._layout = layout
         self._breaks_lines = breaks_lines_anew(os.environ)
+        self._breaks_blanks = "TMUX" in os.environ
+        """True if cells that were drawn on break with their line, even if they are blank again."""
         self._drawn_columns = 0
+        self._widths: dict[int, int] = {}
+        """The cells of each row that break with it."""
 
     def render(self, app: Application[Any], layout: Layout, is_done: bool = False) -> None:
         columns = self.output.get_size().columns
@@ -629,6 +633,11 @@ class FooterRenderer(Renderer):
             self.erase(leave_alternate_screen=False)
         super().render(app, layout, is_done)
         self._drawn_columns = columns
+        drawn = self.last_rendered_screen
+        if drawn is not None and self._breaks_lines:
+            for row in range(drawn.height):
+                before = self._widths.get(row, 0) if self._breaks_blanks else 0
+                self._widths[row] = max(before, _find_width(drawn, row))
 
     def erase(self, leave_alternate_screen: bool = True) -> None:
         if self.is_suspended:
@@ -640,7 +649,7 @@ class FooterRenderer(Renderer):
 
         cursor = screen.get_cursor_position(self._layout.current_window)
         self.output.cursor_backward(cursor.x)
-        self.output.cursor_up(cursor.y + self._count_added_rows(screen, cursor))
+        self.output.cursor_up(cursor.y + self._count_added_rows(cursor))
         # The first row by itself: tmux keeps a copy of a screen that is cleared from its first cell on.
         self.output.erase_end_of_line()
         self.output.cursor_down(1)
@@ -651,6 +660,10 @@ class FooterRenderer(Renderer):
         self.output.flush()
         self.reset(leave_alternate_screen=leave_alternate_screen)
 
+    def reset(self, _scroll: bool = False, leave_alternate_screen: bool = True) -> None:
+        super().reset(_scroll, leave_alternate_screen)
+        self._widths = {}  # the rows are drawn on blank ones
+
     def begin_anew(self) -> None:
         """Draw the next frame from the cursor's line on, because another program has moved the cursor."""
         self.output.write_raw("\r")
@@ -658,12 +671,12 @@ class FooterRenderer(Renderer):
         self.output.reset_attributes()
         self.reset()
 
-    def _count_added_rows(self, screen: Screen, cursor: Point) -> int:
+    def _count_added_rows(self, cursor: Point) -> int:
         """Return how many rows more than when they were drawn the lines above the cursor take now."""
         columns = self.output.get_size().columns
         if columns >= self._drawn_columns or not self._breaks_lines:
             return 0
-        widths = [_find_width(screen, row) for row in range(cursor.y)]
+        widths = [self._widths.get(row, 0) for row in range(cursor.y)]
         return sum((width - 1) // columns for width in widths if width) + cursor.x // columns
 
 
