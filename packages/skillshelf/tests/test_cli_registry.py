@@ -193,3 +193,38 @@ def test_on_a_terminal_each_skill_is_shown_and_asked_about(url: str, tmp_path: P
     assert os.listdir(tmp_path / ".agents/skills") == ["sql"]
     assert approved() == {"sql"}
     assert "│ Do it." in screen
+
+
+def test_one_plugin_of_a_marketplace_can_be_installed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Also one in another repository, in the commit that the marketplace names. Nothing but skills is used."""
+    elsewhere = tmp_path_factory.mktemp("srv") / "tools"
+    make_repository(elsewhere, {"pdf/skills/fill/SKILL.md": SKILL.format("fill", "fill"), "pdf/hooks/hooks.json": "{}"})
+    commit = commit_files(elsewhere, {"unrelated.md": ""})
+    commit_files(elsewhere, {"pdf/skills/late/SKILL.md": SKILL.format("late", "late")})
+    source = {"source": "git-subdir", "url": f"file://{elsewhere}", "path": "pdf", "sha": commit}
+    plugins = [
+        {"name": "office", "source": "./", "strict": False, "skills": ["./skills/docs"]},
+        {"name": "art", "source": "./", "strict": False, "skills": ["./skills/paint"]},
+        {"name": "pdf", "source": source},
+        {"name": "odd", "source": {"source": "command", "command": "touch /tmp/run"}},
+    ]
+    market = tmp_path_factory.mktemp("srv") / "market"
+    files = {f"skills/{name}/SKILL.md": SKILL.format(name, name) for name in ("docs", "paint")}
+    make_repository(market, {**files, ".claude-plugin/marketplace.json": json.dumps({"plugins": plugins})})
+    url = f"file://{market}"
+
+    code, output, complaint = run("add", url, "--dry-run", "--json")
+    assert complaint == "Plugins from other repositories, for --plugin: pdf, odd.\n"
+    offered = json.loads(output)["skills"]
+    assert [(skill["name"], skill["plugin"]) for skill in offered] == [("docs", "office"), ("paint", "art")]
+    facts = json.loads(run("add", url, "--plugin", "art", "--yes", "--json")[1])
+    assert facts["installed"] == ["paint"]
+    code, output, complaint = run("add", url, "--plugin", "pdf", "--yes", "--json")
+    assert (code, json.loads(output)["installed"]) == (0, ["fill"])
+    assert json.loads(output)["pinned"] == commit
+    assert complaint == "Not used of the plugin pdf: its hooks.\n"
+    code, _, complaint = run("add", url, "--plugin", "odd", "--yes")
+    assert (code, "Only plugins from Git" in complaint) == (2, True)
+    code, _, complaint = run("add", url, "--plugin", "ofice", "--yes")
+    assert "There is no plugin 'ofice' there, but art, odd, office, pdf." in complaint
+    assert run("verify")[0] == 0

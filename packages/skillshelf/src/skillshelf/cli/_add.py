@@ -17,11 +17,14 @@ from skillshelf.registry import (
     NewSkill,
     OfferedSkill,
     Origin,
+    Package,
     Pin,
     choose_offered,
+    choose_plugin,
     describe_new,
     describe_review,
     find_offered,
+    find_offered_plugins,
     install,
     open_source,
     parse_source,
@@ -31,7 +34,7 @@ from skillshelf.registry import (
     show_origin,
 )
 from skillshelf.skills import Diagnostic
-from skillshelf.text import clean_line, count_noun
+from skillshelf.text import clean_line, count_noun, list_names
 from skillshelf.text.tables import Column
 from skillshelf.text.tokens import estimate
 
@@ -41,13 +44,16 @@ if TYPE_CHECKING:
 EXAMPLES = """
   skillshelf add acme/skills                      show the skills of a GitHub repository, and ask
   skillshelf add acme/skills@v2 --skill pdf-forms      one of them, as it is in a branch or tag
+  skillshelf add acme/market --plugin office      the skills of one plugin of a marketplace
   skillshelf add https://host/acme/skills.git     any Git repository; private ones with a credential helper
   skillshelf add ./skills.zip --dry-run           only show what is in an archive or folder
   skillshelf add acme/skills --skill pdf-forms --yes   for scripts: print the review and approve it
 """
 ALL = "*"
+_MAX_NAMED = 10
 _COLUMNS = (
     Column("skill", style="bold"),
+    Column("plugin", style="cyan"),
     Column("tokens", right=True),
     Column("check", style="cyan"),
     Column("folder"),
@@ -70,6 +76,7 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help=f"install these, by name or folder; '{ALL}' for all",
     )
+    parser.add_argument("--plugin", metavar="NAME", default="", help="install the skills of this plugin")
     parser.add_argument("--ref", metavar="REF", default="", help="a branch, tag or commit")
     parser.add_argument("--yes", action="store_true", help="approve without a question; the review is printed")
     parser.add_argument("--dry-run", action="store_true", help="show everything and install nothing")
@@ -82,13 +89,15 @@ class _Offer(NamedTuple):
     skill: OfferedSkill
     tokens: int
     diagnostics: Sequence[Diagnostic]
+    plugin: str = ""
+    """The plugin that it belongs to, if any."""
 
     @property
     def row(self) -> list[str]:
         from skillshelf.cli._diagnostics import count_by_severity
 
         verdict = self.skill.problem or count_by_severity(self.diagnostics) or "nothing to report"
-        return [self.skill.name, f"{self.tokens:,}", verdict, self.skill.path or "."]
+        return [self.skill.name, self.plugin, f"{self.tokens:,}", verdict, self.skill.path or "."]
 
     def as_json(self) -> dict[str, Any]:
         from skillshelf.cli._diagnostics import as_json
@@ -96,6 +105,7 @@ class _Offer(NamedTuple):
         return {
             "name": self.skill.name,
             "path": self.skill.path,
+            "plugin": self.plugin,
             "description": self.skill.description,
             "tokens": self.tokens,
             "problem": self.skill.problem,
@@ -112,9 +122,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     origin = parse_source(args.source, args.ref, installation.place, anywhere=args.user)
     if sys.stderr.isatty():
         complain(f"Fetching {show_origin(origin)}…")
-    with open_source(origin, Pin(), installation.place, anywhere=args.user) as package:
-        offers = [_describe(skill) for skill in find_offered(package, origin)]
-        names = _find_names(args.names, offers)
+    pin = Pin()
+    if args.plugin:
+        origin, pin = _locate_plugin(args, origin, installation.place)
+    with open_source(origin, pin, installation.place, anywhere=args.user) as package:
+        offers = _find_offers(package, origin, args.plugin)
+        names = _find_names(args.names or ([ALL] if args.plugin else []), offers)
         if not names and is_asking and not args.dry_run:
             _print_offers(offers, origin, package.pin, out)
             names = _ask_for_names(offers)
@@ -144,6 +157,43 @@ def run(args: argparse.Namespace, out: Output) -> int:
     return 0 if args.dry_run or len(installed) == len(new) else 1
 
 
+def _locate_plugin(args: argparse.Namespace, origin: Origin, place: str) -> tuple[Origin, Pin]:
+    """Return where a plugin of a marketplace is: there, or in another repository that the marketplace names."""
+    with open_source(origin, Pin(), place, anywhere=args.user) as package:
+        plugin = choose_plugin(find_offered_plugins(package, origin), args.plugin)
+        if plugin.origin is None:
+            return origin, package.pin
+    elsewhere = plugin.origin
+    if elsewhere.kind != "git":
+        raise CommandError(
+            f"The plugin {plugin.name} comes by {clean_line(elsewhere.kind) or 'unknown means'}.",
+            "Only plugins from Git repositories can be installed.",
+        )
+    address = f"git+{elsewhere.address}" if "://" in elsewhere.address else elsewhere.address
+    found = parse_source(address, elsewhere.sha or elsewhere.ref, place, anywhere=False)
+    return found._replace(path=elsewhere.path), Pin()
+
+
+def _find_offers(package: Package, origin: Origin, plugin: str) -> list[_Offer]:
+    """Return the skills of a source, or those of one plugin in it."""
+    plugins = find_offered_plugins(package, origin, plugin)
+    if plugin and len(plugins) > 1:
+        plugins = [choose_plugin(plugins, plugin)]
+    for each in plugins:
+        if each.not_run and plugin:
+            complain(f"Not used of the plugin {each.name}: its {', '.join(each.not_run)}.")
+    elsewhere = [each.name for each in plugins if each.origin]
+    if elsewhere and not plugin:
+        complain(f"Plugins from other repositories, for --plugin: {list_names(elsewhere, _MAX_NAMED)}.")
+    by_folder = {folder: each.name for each in reversed(plugins) for folder in each.skills}
+    skills = find_offered(package, origin)
+    if plugin and plugins:
+        skills = [skill for skill in skills if skill.path in by_folder]
+    if not skills:
+        raise CommandError(f"The plugin {plugin} has no skills.")
+    return [_describe(skill)._replace(plugin=by_folder.get(skill.path, "")) for skill in skills]
+
+
 def _describe(skill: OfferedSkill) -> _Offer:
     if skill.text is None:
         return _Offer(skill, 0, ())
@@ -169,7 +219,12 @@ def _print_offers(offers: Sequence[_Offer], origin: Origin, pin: Pin, out: Outpu
 
     pinned = f" at {pin}" if str(pin) else ""
     out.print_styled(f"{count_noun(len(offers), 'skill')} in {show_origin(origin)}{pinned}", "dim")
-    out.print_table(_COLUMNS, [offer.row for offer in offers], indent=2)
+    columns = list(_COLUMNS)
+    rows = [offer.row for offer in offers]
+    if not any(offer.plugin for offer in offers):
+        del columns[1]
+        rows = [[name, *others] for name, _, *others in rows]
+    out.print_table(columns, rows, indent=2)
     if len(offers) > 1:
         return
     for offer in offers:

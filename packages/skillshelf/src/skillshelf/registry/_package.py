@@ -2,19 +2,21 @@
 
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple, Protocol
 
 from skillshelf.errors import RegistryError
 from skillshelf.files import hash_content
 from skillshelf.registry._lock import Origin, Pin, is_installable, is_safe_path
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
-from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS
+from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS, ListedFiles, Plugin, read_plugin, read_plugins
 from skillshelf.text import count_noun, list_names, truncate
 from skillshelf.trust import MAX_BYTES, MAX_FILES, Snapshot, SnapshotEntry
 
 MAX_PACKAGE_FILES = 500_000
 """In one version of a source: the Linux kernel has 90,000."""
+_MAX_MANIFEST = 1024 * 1024
+"""Bytes of a marketplace.json or plugin.json."""
 _MAX_LINKS = 8
 _MAX_LISTED = 10
 
@@ -108,6 +110,39 @@ def find_offered(package: Package, origin: Origin) -> list[OfferedSkill]:
         folder = posixpath.dirname(path)
         offered.append(_read_offered(folder, posixpath.basename(folder) or usual_name, data))
     return offered
+
+
+def find_offered_plugins(package: Package, origin: Origin, name: str = "") -> list[Plugin]:
+    """Return the plugins of the repository or folder that a package is, with the folders of their skills.
+
+    `name` is that of the plugin if it is one without a manifest of its own.
+    """
+    prefix = f"{origin.path}/" if origin.path else ""
+    files = {path.removeprefix(prefix): file for path, file in package.files.items() if path.startswith(prefix)}
+    resolve = _resolver(package)
+
+    def load(path: str) -> bytes | None:
+        with suppress(RegistryError):
+            [data] = package.read([resolve(files[path])], _MAX_MANIFEST)
+            return data
+        return None
+
+    listed = ListedFiles(files, load)
+    plugins = read_plugins(listed)
+    if not plugins and name:
+        plugins = [plugin for plugin in [read_plugin(listed, entry={"name": name})] if plugin]
+    return [plugin._replace(skills=tuple(f"{prefix}{folder}" for folder in plugin.skills)) for plugin in plugins]
+
+
+def choose_plugin(plugins: Sequence[Plugin], name: str) -> Plugin:
+    """Return the plugin of this name. Raises RegistryError if there is none, or nothing of it can be used."""
+    for plugin in plugins:
+        if plugin.name == name and not plugin.problem:
+            return plugin
+        if plugin.name == name:
+            raise RegistryError(f"The plugin {name!r} cannot be used: {plugin.problem}.")
+    known = list_names(sorted(plugin.name for plugin in plugins), _MAX_LISTED)
+    raise RegistryError(f"There is no plugin {truncate(name, 80)!r} there, but {known or 'none at all'}.")
 
 
 def _find_skill_files(package: Package, below: str) -> list[str]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Plugin,
         PluginOrigin,
         find_plugins,
+        read_plugin,
         read_plugins,
     )
 
@@ -85,6 +86,7 @@ __all__ = [
     "import_guarded",
     "list_package_files",
     "package_of",
+    "read_plugin",
     "read_plugins",
     "read_skill_folder",
     "split_listed_path",
@@ -95,6 +97,6 @@ __getattr__ = export_lazily(
     __name__,
     {
         "_environment": ["EnvironmentSource"],
-        "_plugins": ["ListedFiles", "Opener", "Plugin", "PluginOrigin", "find_plugins", "read_plugins"],
+        "_plugins": ["ListedFiles", "Opener", "Plugin", "PluginOrigin", "find_plugins", "read_plugin", "read_plugins"],
     },
 )
