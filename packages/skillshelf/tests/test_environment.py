@@ -172,12 +172,15 @@ def test_record_cannot_lead_out_of_the_environment(environment: Environment, tmp
     assert not open_shelf(environment).catalog
 
 
-def test_an_editable_install_is_named_and_not_read(environment: Environment, tmp_path: Path) -> None:
+def test_an_editable_install_is_named_and_not_read(
+    environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Its files have no hashes."""
-    environment.install("mine", {"mine.pth": str(tmp_path / "code")})
-    url = {"url": f"file://{tmp_path}/code", "dir_info": {"editable": True}}
+    code = tmp_path_factory.mktemp("code")
+    environment.install("mine", {"mine.pth": str(code)})
+    url = {"url": f"file://{code}", "dir_info": {"editable": True}}
     (environment.site / "mine-1.0.dist-info/direct_url.json").write_text(json.dumps(url))
-    skill = tmp_path / "code/src/mine/.agents/skills/mine/SKILL.md"
+    skill = code / "src/mine/.agents/skills/mine/SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text(SKILL.format(name="mine"))
     environment.name("mine", "webby", "other")

@@ -20,7 +20,7 @@ from skillshelf.errors import (
     SkillUnreadableError,
     SourceError,
 )
-from skillshelf.files import NotPlainFile, Page, file_stamp, is_fresh, read_file, system
+from skillshelf.files import NotPlainFile, Page, file_stamp, is_at_or_inside, is_fresh, read_file, system
 from skillshelf.skillmd import Unreadable, decode, read
 from skillshelf.skills import Diagnostic, Found, SkillDescriptor
 from skillshelf.sources._limits import MAX_SKILL_BYTES
@@ -179,7 +179,7 @@ class EnvironmentSource:
                 required |= {*map(_normalize, _REQUIRES.findall(self._read_text(folders[name], "METADATA")))}
         for name in sorted(required & folders.keys()):
             record = records.get(name) or self._read_record(folders[name])
-            if record.is_editable and _has_editable_skills(self._read_text(folders[name], "direct_url.json")):
+            if record.is_editable and self._has_editable_skills(folders[name]):
                 self._editable.append(name)
             skills.update(self._list_skills(folders[name], record))
         return skills
@@ -253,6 +253,21 @@ class EnvironmentSource:
 
         plugin = read_plugin(ListedFiles(record.hashes(), load), root)
         return f"{root}/skills" if plugin and not plugin.problem else ""
+
+    def _has_editable_skills(self, folder: str) -> bool:
+        """Return True if an editable install from elsewhere has a skill in one of its packages, in the usual places."""
+        import json
+        from urllib.parse import unquote, urlsplit
+
+        with suppress(ValueError, AttributeError, RecursionError, OSError):
+            code = unquote(urlsplit(json.loads(self._read_text(folder, "direct_url.json")).get("url")).path)
+            if is_at_or_inside(os.path.realpath(code), self.project):
+                return False  # the project's own skills are found there
+            for place in (code, f"{code}/src"):
+                names = system.listdir(place) if os.path.isdir(place) else []
+                if any(os.path.isdir(f"{place}/{name}{_SKILLS}") for name in names):
+                    return True
+        return False
 
     def _find_others(self) -> list[str]:
         """Return the packages with skills that the project does not name. Nothing of the skills is read."""
@@ -406,7 +421,7 @@ def _stamp(paths: Iterable[str]) -> object:
 def _split(folder: str) -> tuple[str, str]:
     """Return the name and version of a distribution from the name of its metadata folder."""
     name, _, version = folder.removesuffix(".dist-info").partition("-")
-    return _normalize(name), version
+    return name.lower().replace("_", "-").replace(".", "-"), version
 
 
 def _normalize(name: str) -> str:
@@ -424,20 +439,6 @@ def _split_skill_path(path: str, plugin_skills: str) -> tuple[str, str] | None:
         return None
     name, _, file = inner.partition("/")
     return f"{folder}{name}", file
-
-
-def _has_editable_skills(direct_url: str) -> bool:
-    """Return True if there is a skill in one of the packages of an editable install, in the usual places."""
-    import json
-    from urllib.parse import unquote, urlsplit
-
-    with suppress(ValueError, AttributeError, RecursionError, OSError):
-        root = unquote(urlsplit(json.loads(direct_url).get("url")).path)
-        for folder in (root, f"{root}/src"):
-            names = system.listdir(folder) if os.path.isdir(folder) else []
-            if any(os.path.isdir(f"{folder}/{name}{_SKILLS}") for name in names):
-                return True
-    return False
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
