@@ -197,6 +197,8 @@ def _typed(value: Any, kind: type, place: str) -> Any:
 
 def _text(table: Mapping[str, Any], key: str, place: str) -> str:
     text: str = _typed(table.get(key, ""), str, f"{place}.{key}")
+    if not text.isprintable():
+        raise _Damaged(f"{place}.{key} has control characters")
     return text
 
 

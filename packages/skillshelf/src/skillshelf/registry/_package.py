@@ -105,7 +105,8 @@ def find_offered(package: Package, origin: Origin) -> list[OfferedSkill]:
             readable[path] = resolve(package.files[path])
         except RegistryError as error:
             folder = posixpath.dirname(path)
-            offered.append(OfferedSkill(posixpath.basename(folder) or usual_name, folder, None, str(error)))
+            problem = str(error).rstrip(".")
+            offered.append(OfferedSkill(posixpath.basename(folder) or usual_name, folder, None, problem))
     for path, data in zip(readable, package.read(readable.values(), MAX_BYTES), strict=True):
         folder = posixpath.dirname(path)
         offered.append(_read_offered(folder, posixpath.basename(folder) or usual_name, data))
@@ -173,6 +174,8 @@ def _read_offered(folder: str, usual_name: str, data: bytes) -> OfferedSkill:
     problem = ""
     if not is_installable(text.name):
         problem = f"{text.name!r:.80} cannot be the name of a folder"
+    elif folder and not is_safe_path(folder):
+        problem = f"{folder!r:.200} cannot be a path in skills.lock"
     return OfferedSkill(text.name, folder, text, problem)
 
 

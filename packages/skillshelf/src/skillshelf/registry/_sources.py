@@ -24,7 +24,7 @@ def parse_source(text: str, asked: str, place: str, *, anywhere: bool) -> Origin
     for kind in kinds:
         origin = kind.parse(text, asked, place)
         if origin:
-            _check_place(origin, anywhere=anywhere)
+            _check_origin(origin, anywhere=anywhere)
             return origin
     raise RegistryError(
         f"{text!r:.200} is not a source. Give owner/repo, the URL of a Git repository (git+https://… if it has no "
@@ -34,15 +34,20 @@ def parse_source(text: str, asked: str, place: str, *, anywhere: bool) -> Origin
 
 def open_source(origin: Origin, pin: Pin, place: str, *, anywhere: bool) -> AbstractContextManager[Package]:
     """Fetch a source: exactly the pinned version, or the one that was asked for. Raises RegistryError."""
-    _check_place(origin, anywhere=anywhere)
+    _check_origin(origin, anywhere=anywhere)
     for kind in KINDS:
         if kind.name == origin.kind:
             return kind.open(origin, pin, place)
     raise RegistryError(f"This version of skillshelf has no sources of the kind {origin.kind!r:.40}.")
 
 
-def _check_place(origin: Origin, *, anywhere: bool) -> None:
-    """Refuse a path that is not in the repository: on another machine, it would be missing or something else."""
+def _check_origin(origin: Origin, *, anywhere: bool) -> None:
+    """Refuse what a lock cannot have, and a path that is not in the repository.
+
+    On another machine, that would be missing or something else.
+    """
+    if not "".join(origin).isprintable():
+        raise RegistryError(f"{origin.address!r:.200} has characters that no source can have.")
     if origin.kind not in (FolderSource.name, ArchiveSource.name) or anywhere:
         return
     if os.path.isabs(origin.address) or origin.address.split("/")[0] == "..":
