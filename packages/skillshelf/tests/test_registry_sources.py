@@ -68,7 +68,10 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         ("https://host/a/b.git", Origin("git", "https://host/a/b.git")),
         ("https://host/a/b.git/tools/pdf@v1", Origin("git", "https://host/a/b.git", "tools/pdf", "v1")),
         ("https://github.com/a/b", Origin("git", "https://github.com/a/b")),
-        ("https://github.com/a/b/tree/main/tools/pdf", Origin("git", "https://github.com/a/b", "tools/pdf", "main")),
+        ("https://github.com/a/b/tree/main", Origin("git", "a/b", "", "main")),
+        ("https://github.com/a/b/tree/main/tools/pdf", Origin("git", "a/b", "tools/pdf", "main")),
+        ("https://github.com/a/b/blob/main/tools/pdf/SKILL.md", Origin("git", "a/b", "tools/pdf", "main")),
+        ("https://github.com/a/b/blob/main/SKILL.md", Origin("git", "a/b", "", "main")),
         ("git+https://host/a/b@v1", Origin("git", "https://host/a/b", "", "v1")),
         ("git@host:a/b.git@v1", Origin("git", "git@host:a/b.git", "", "v1")),
         ("ssh://git@host/a/b.git", Origin("git", "ssh://git@host/a/b.git")),
@@ -92,12 +95,24 @@ def test_a_source_is_read_as_it_is_written_elsewhere(text: str, origin: Origin, 
         ("acme/skills/../../x", "", "leads out"),
         ("https://ada:secret@host/a.git", "", "Don't put a password"),
         ("https://token@github.com/a/b", "", "Don't put a password"),
+        ("https://ada:secret@host/a", "", "Don't put a password"),
+        ("https://[host/a.git", "", "is not a URL"),
+        ("file:///srv/\0", "", "characters that no source can have"),
+        ("file:///srv/caf\udce9", "", "characters that no source can have"),
     ],
 )
 def test_anything_else_is_refused_with_the_reason(text: str, asked: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(RegistryError, match=reason) as caught:
         parse(text, tmp_path, asked)
     assert "secret" not in str(caught.value)
+
+
+def test_a_folder_that_reads_like_a_repository_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path / "vendor/skills", FILES)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RegistryError, match=r"Give \./vendor/skills or https://github\.com/vendor/skills\."):
+        parse("vendor/skills", tmp_path)
+    assert parse("./vendor/skills", tmp_path) == Origin("folder", "vendor/skills")
 
 
 def test_only_the_user_takes_skills_from_outside_the_workspace(tmp_path: Path) -> None:
@@ -161,7 +176,7 @@ def test_a_broken_skill_does_not_hide_the_others(tmp_path: Path) -> None:
         problems = {skill.name: skill.problem for skill in find_offered(package, origin)}
     assert {name for name, problem in problems.items() if problem} == {"huge", "linked"}
     assert fetch(origin, tmp_path, "pdf")
-    with pytest.raises(RegistryError, match="'linked' cannot be installed"):
+    with pytest.raises(RegistryError, match=r"'linked' cannot be installed: .* of the same source\.$"):
         fetch(origin, tmp_path, "linked")
 
 
@@ -170,6 +185,7 @@ def test_names_and_paths_choose_among_skills(tmp_path: Path) -> None:
     files = {f"{agent}/same/SKILL.md": SKILL.format("same") for agent in ("a", "b")}
     files |= {f"{agent}/odd/SKILL.md": SKILL.format("odd") + agent for agent in ("a", "b")}
     files["c/bad/SKILL.md"] = SKILL.format("büro")
+    files["c/caf\udce9/SKILL.md"] = SKILL.format("cafe")
     files["c/hiding/SKILL.md"] = SKILL.format("Skill.MD")
     origin = parse(str(write_files(tmp_path / "vendor", files)), tmp_path)
     assert fetch(origin, tmp_path, "same").keys() == {"same"}
@@ -181,6 +197,8 @@ def test_names_and_paths_choose_among_skills(tmp_path: Path) -> None:
     for path in ("c/bad", "c/hiding"):
         with pytest.raises(RegistryError, match="cannot be the name of a folder"):
             fetch(origin, tmp_path, path)
+    with pytest.raises(RegistryError, match=r"'c/caf\\udce9' cannot be a path in skills\.lock\.$"):
+        fetch(origin, tmp_path, "cafe")
 
 
 # -- archives ----------------------------------------------------------------------------------------------------------
@@ -335,8 +353,10 @@ def test_branches_tags_and_commits_can_be_asked_for(server: GitServer, tmp_path:
     for asked, commit in (("v1", first), ("main", first), ("feature/x", second), (second, second), ("", second)):
         with open_source(parse(url, tmp_path, asked), Pin(), str(tmp_path), anywhere=False) as package:
             assert package.pin.commit == commit, asked
-    with pytest.raises(RegistryError, match="no branch or tag 'v2'"):
+    with pytest.raises(RegistryError, match=r"no branch or tag 'v2'\.$"):
         fetch(parse(url, tmp_path, "v2"), tmp_path)
+    with pytest.raises(RegistryError, match="Give a commit with all its digits"):
+        fetch(parse(url, tmp_path, first[:7]), tmp_path)
     git(repository, "tag", "main")
     git(repository, "branch", "--force", "main", first)
     with pytest.raises(RegistryError, match=r"a branch and a tag 'main'\. Give refs/heads/main or refs/tags/main"):
@@ -397,7 +417,7 @@ def test_private_repositories_take_a_credential_helper_and_never_ask(tmp_path: P
     make_repository(tmp_path / "srv/private.git", FILES)
     with serving(tmp_path / "srv", password="secret") as server:
         origin = parse(f"{server.url}/private.git", tmp_path)
-        with pytest.raises(RegistryError, match="cannot be fetched") as caught:
+        with pytest.raises(RegistryError, match="no such repository, or it is private") as caught:
             fetch(origin, tmp_path)
         helper = "!f() { echo username=ada; echo password=secret; }; f"
         (Path(os.environ["HOME"]) / ".gitconfig").write_text(f'[credential]\nhelper = "{helper}"\n')
@@ -406,9 +426,16 @@ def test_private_repositories_take_a_credential_helper_and_never_ask(tmp_path: P
 
 
 def test_errors_of_git_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RegistryError, match="cannot be fetched: ") as caught:
+    with pytest.raises(
+        RegistryError, match="cannot be fetched: '/nowhere/at/all' does not appear to be a git"
+    ) as caught:
         fetch(parse("file:///nowhere/at/all", tmp_path), tmp_path)
     assert "\n" not in str(caught.value)
+    # As in the user's configuration, and what it says is part of the reason.
+    config = Path(os.environ["HOME"]) / ".gitconfig"
+    config.write_text("[core]\nsshCommand = echo >&2 Permission denied; false\n")
+    with pytest.raises(RegistryError, match=r"fetched: Permission denied.*; Could not read from remote repository"):
+        fetch(parse("git@host:a/b.git", tmp_path), tmp_path)
     make_repository(tmp_path / "empty", {"README.md": "x"})
     with pytest.raises(RegistryError, match=r"There is no SKILL\.md in"):
         fetch(parse(f"file://{tmp_path}/empty", tmp_path), tmp_path)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit, setrlimit
 from subprocess import DEVNULL, PIPE, Popen
@@ -36,8 +36,11 @@ _SHORT = re.compile(r"(?P<address>[A-Za-z0-9][\w.-]*/[\w.-]+)(?:/(?P<path>[^@]+)
 _URL = re.compile(
     r"(?P<address>(?:\w+://[^/]*/|[\w.-]+@[\w.-]+:).+?)(?:(?<=\.git)/(?P<path>[^@]+))?(?:(?<!/)@(?P<ref>[^@:]+))?"
 )
-_PASTED = re.compile(r"(?P<address>https://github\.com/[\w.-]+/[\w.-]+)/tree/(?P<ref>[^/]+)(?:/(?P<path>.+))?")
+_PASTED = re.compile(
+    r"https://github\.com/(?P<address>[\w.-]+/[\w.-]+)/(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<path>.+?))??(?:/SKILL\.md)?/?"
+)
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_COMMIT = re.compile(r"[0-9a-f]{4,}")
 _REF = re.compile(r"[\w][\w./+-]*")
 _LINE = re.compile(rb"(?P<mode>\d+) (?P<type>\w+) (?P<name>[0-9a-f]+)\t(?P<path>.*)", re.S)
 
@@ -73,16 +76,21 @@ class GitSource:
     name = "git"
 
     def parse(self, text: str, asked: str, place: str) -> Origin | None:
+        _refuse_password(text.removeprefix("git+"))  # before any message repeats it
         match = _match(text)
         if match is None:
             return None
+        if match.re is _SHORT and os.path.isdir(text):
+            raise RegistryError(
+                f"{text!r} is a folder here, and could be a repository on GitHub. Give ./{text} or "
+                f"https://github.com/{match['address']}."
+            )
         address, path, ref = (match[part] or "" for part in ("address", "path", "ref"))
         if ref and asked and ref != asked:
             raise RegistryError(f"{text!r} names the version {ref!r}, and --ref {asked!r}. Give one of them.")
         asked = ref or asked
         if asked and not _REF.fullmatch(asked):
             raise RegistryError(f"{asked!r:.80} cannot be a branch, tag or commit.")
-        _refuse_password(address)
         path = path.strip("/")
         if ".." in path.split("/"):
             raise RegistryError(f"{path!r:.200} leads out of the repository.")
@@ -121,7 +129,10 @@ def _refuse_password(address: str) -> None:
     """Refuse an address with a secret in it: the lock is committed, and other users see the arguments of a program."""
     if "://" not in address:
         return
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise RegistryError(f"{address!r:.200} is not a URL: {error}.") from None
     if parts.password or (parts.username and parts.scheme in ("http", "https")):
         raise RegistryError("Don't put a password or token in a URL. Use a credential helper of Git.")
 
@@ -164,7 +175,8 @@ class _Repository:
         refs = [ref for ref in wanted if ref in found]
         if not refs:
             what = f"no branch or tag {asked!r}" if asked else "no commit"
-            raise RegistryError(f"{self.shown} has {what}.")
+            hint = " Give a commit with all its digits." if _SHORT_COMMIT.fullmatch(asked) else ""
+            raise RegistryError(f"{self.shown} has {what}.{hint}")
         commits = {found.get(f"{ref}^{{}}", found[ref]) for ref in refs}
         if len(commits) > 1:
             raise RegistryError(f"{self.shown} has a branch and a tag {asked!r}. Give {' or '.join(refs)}.")
@@ -205,7 +217,7 @@ class _Repository:
         return False
 
     def run(self, *words: str) -> bytes:
-        """Run a Git command and return its output. Raises RegistryError with the last line of its complaint."""
+        """Run a Git command and return its output. Raises RegistryError with the reason."""
         with TemporaryFile() as errors:
             with self.start(*words, errors=errors) as process:
                 assert process.stdout is not None
@@ -215,8 +227,8 @@ class _Repository:
             errors.seek(0)
             lines = errors.read(_MAX_ERRORS).decode(errors="replace").strip().splitlines()
         if failed:
-            reason = truncate(clean_line(lines[-1] if lines else f"git {words[0]} ended with {failed}"), 300)
-            raise RegistryError(f"{self.shown} cannot be fetched: {reason.removeprefix('fatal: ')}")
+            reason = truncate(_find_reason(lines) or f"git {words[0]} ended with {failed}", 300)
+            raise RegistryError(f"{self.shown} cannot be fetched: {reason}")
         if not is_whole:
             raise RegistryError(f"{self.shown} has too many files.")
         return output
@@ -250,6 +262,16 @@ class _Repository:
             timer.cancel()
 
 
+def _find_reason(complaint: Sequence[str]) -> str:
+    """Return the reason that Git gives, in one line, without the advice after it. Before it is what SSH says."""
+    ends = [number for number, line in enumerate(complaint) if line.startswith("fatal: ")]
+    last = ends[0] if ends else len(complaint) - 1
+    reason = "; ".join(clean_line(line.removeprefix("fatal: ")) for line in complaint[max(last - 1, 0) : last + 1])
+    if "terminal prompts disabled" in reason:  # what GitHub asks for a name that does not exist
+        return "there is no such repository, or it is private and no credential helper of Git has a password for it"
+    return reason
+
+
 def _kill(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
@@ -266,8 +288,8 @@ def _environment(folder: str) -> dict[str, str]:
     """Return the user's environment, in which nothing asks and no workspace has a say."""
     environment = {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
     return {
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
         **environment,
+        "LC_ALL": "C",  # messages in English
         "GIT_DIR": folder,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "",
