@@ -442,3 +442,7 @@ def test_errors_of_git_are_one_sentence(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RegistryError, match="git is not installed"):
         fetch(parse("acme/skills", tmp_path), tmp_path)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(RegistryError, match=r"cannot be kept in .*file.*: Not a directory\. Set XDG_CACHE_HOME"):
+        fetch(parse("acme/skills", tmp_path), tmp_path)

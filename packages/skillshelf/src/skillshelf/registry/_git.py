@@ -153,7 +153,11 @@ class _Repository:
                 "There is no folder to keep repositories in: this user has no home. Set XDG_CACHE_HOME."
             )
         self.folder = os.path.join(cache, "git", hashlib.sha256(url.encode()).hexdigest()[:32])
-        make_private_folders(self.folder)
+        try:
+            make_private_folders(self.folder)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise RegistryError(f"Repositories cannot be kept in {cache}: {reason}. Set XDG_CACHE_HOME.") from None
         with self._lock():
             self.run("init", "--quiet", "--bare", "--template=", ".")  # also completes one that was cut short
 

@@ -55,7 +55,7 @@ class Transaction:
         except OSError as error:
             steps.discard()
             reason = error.strerror or str(error)
-            raise RegistryError(f"Nothing was installed in {self.installation.folder}: {reason}.") from None
+            raise RegistryError(f"Nothing was changed in {self.installation.folder}: {reason}.") from None
         try:
             steps.carry_out()
         except OSError as error:
@@ -83,7 +83,7 @@ def change_installation(installation: Installation) -> Iterator[Transaction]:
         message = f"Another process has changed {installation.folder} for {_LOCK_SECONDS:.0f} seconds. Try again."
         raise RegistryError(message) from None
     except OSError as error:
-        raise RegistryError(f"Nothing can be installed: {error.strerror or error} ({state}).") from None
+        raise RegistryError(f"Nothing can be changed: {error.strerror or error} ({state}).") from None
 
 
 def is_interrupted(installation: Installation) -> bool:
