@@ -259,7 +259,9 @@ def _review_and_install(
         _print_reviews(pages, out, quiet=args.json)
         return []
     if is_asking:
-        names = _ask(pages, out)
+        same = [page for page in pages if page.approved == page.snapshot and trust and trust.is_approved(page.tree)]
+        names = {page.name for page in same}  # installed and approved before: at most the pin changes
+        names |= _ask([page for page in pages if page not in same], out)
     elif args.yes:
         names = {page.name for page in pages}
         _print_reviews(pages, out, quiet=args.json)
