@@ -1,5 +1,6 @@
 """Installing, removing and syncing skills: the folders and the lock agree, and edits are never lost unasked."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from faults.scenarios import make_new_skill
 from skillshelf.errors import RegistryError
+from skillshelf.files import system
 from skillshelf.registry import (
     Installation,
     Pin,
@@ -191,6 +193,24 @@ def test_two_processes_take_turns(here: Installation) -> None:
         assert done == []
     thread.join()
     assert states(here) == {"one": "same", "two": "same"}
+
+
+def test_what_cannot_be_renamed_is_named_until_it_can(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a folder that the user has protected from writing: the change is completed once it is no longer."""
+    install_from(here, write_source(here, pdf="One.", sql="One."))
+
+    def refuse(source: str, _: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), source)
+
+    with monkeypatch.context() as context:
+        context.setattr(system, "rename", refuse)
+        with pytest.raises(RegistryError, match=r"is not complete: .*skills/pdf\)\. The next"):
+            remove(here, ["pdf"], discard_edits=False)
+        with pytest.raises(RegistryError, match=r"Nothing can be changed: .*skills/pdf\)\."):
+            remove(here, ["sql"], discard_edits=False)
+    remove(here, ["sql"], discard_edits=False)
+    assert states(here) == {}
+    assert os.listdir(here.folder) == []
 
 
 def test_the_users_skills_have_their_lock_beside_the_settings() -> None:

@@ -54,15 +54,13 @@ class Transaction:
             steps.commit([content.name for content in put], list(remove))
         except OSError as error:
             steps.discard()
-            reason = error.strerror or str(error)
-            raise RegistryError(f"Nothing was changed in {self.installation.folder}: {reason}.") from None
+            raise RegistryError(f"Nothing was changed in {self.installation.folder}: {_explain(error)}.") from None
         try:
             steps.carry_out()
         except OSError as error:
-            reason = error.strerror or str(error)
             raise RegistryError(
-                f"The change in {self.installation.folder} is not complete: {reason}. The next `skillshelf sync` "
-                f"completes it."
+                f"The change in {self.installation.folder} is not complete: {_explain(error)}. The next `skillshelf "
+                f"sync` completes it."
             ) from None
         self.lock = lock
 
@@ -83,7 +81,13 @@ def change_installation(installation: Installation) -> Iterator[Transaction]:
         message = f"Another process has changed {installation.folder} for {_LOCK_SECONDS:.0f} seconds. Try again."
         raise RegistryError(message) from None
     except OSError as error:
-        raise RegistryError(f"Nothing can be changed: {error.strerror or error} ({state}).") from None
+        raise RegistryError(f"Nothing can be changed: {_explain(error)}.") from None
+
+
+def _explain(error: OSError) -> str:
+    """Return the reason and the file that cannot be written, renamed or removed."""
+    reason = error.strerror or str(error)
+    return f"{reason} ({error.filename})" if error.filename else reason
 
 
 def is_interrupted(installation: Installation) -> bool:
