@@ -46,7 +46,7 @@ def test_help_explains_the_program(run: Run) -> None:
     groups = re.findall(r"^(look|get|write|use|help):\n((?:  \w+ +.*\n)+)", out, re.M)
     assert {title: [line.split()[0] for line in lines.splitlines()] for title, lines in groups} == {
         "look": ["list", "show", "search", "why", "cost"],
-        "get": ["add", "verify", "sync", "tree", "remove"],
+        "get": ["add", "verify", "sync", "outdated", "update", "tree", "remove"],
         "write": ["new", "check", "eval"],
         "use": ["chat", "serve", "trust", "set"],
         "help": ["demo", "doctor", "completion"],
@@ -56,7 +56,7 @@ def test_help_explains_the_program(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "show", "search", "check", "cost", "why", "new", "trust", "chat", "add", "sync"]
+    "command", ["list", "show", "search", "check", "cost", "why", "new", "trust", "chat", "add", "sync", "update"]
 )
 def test_help_explains_each_command(run: Run, command: str) -> None:
     """Each has a sentence, its options, and examples that begin with its name."""

@@ -30,6 +30,8 @@ EXPECTED = [
     ("add ./.skillshelf --dry-run", 0, "1 skill in .skillshelf"),
     ("verify", 2, "There is no skills.lock"),
     ("sync", 2, "There is no skills.lock"),
+    ("outdated", 2, "There is no skills.lock"),
+    ("update", 2, "There is no skills.lock"),
     ("tree", 2, "There is no skills.lock"),
     ("remove pdf-forms", 1, "is not in"),
     ("show --prompt", 0, "Fill in forms."),

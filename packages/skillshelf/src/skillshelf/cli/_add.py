@@ -19,6 +19,7 @@ from skillshelf.registry import (
     Origin,
     Package,
     Pin,
+    Update,
     choose_offered,
     choose_plugin,
     describe_new,
@@ -26,6 +27,7 @@ from skillshelf.registry import (
     find_offered,
     find_offered_plugins,
     install,
+    install_updates,
     open_source,
     parse_source,
     read_content,
@@ -244,17 +246,29 @@ def _review_and_install(
     args: argparse.Namespace, installation: Installation, new: Sequence[NewSkill], out: Output, *, is_asking: bool
 ) -> list[NewSkill]:
     """Show what is in the skills and install those that the user approves. Return them."""
-    from skillshelf.trust import Trust
-
     if args.dry_run and not args.names:
         return []
     if not new:
         if is_asking:
             return []
         raise CommandError(f"Several skills are there, and nothing was installed. Name some with --skill, or '{ALL}'.")
+    installed = review_and_install(args, installation, [Update(skill) for skill in new], out, is_asking=is_asking)
+    if not args.json:
+        for update in installed:
+            where = shown_path(f"{installation.folder}/{update.name}")
+            out.print_styled(f"installed {update.name} in {where}", "green")
+    return [update.new for update in installed]
+
+
+def review_and_install(
+    args: argparse.Namespace, installation: Installation, updates: Sequence[Update], out: Output, *, is_asking: bool
+) -> list[Update]:
+    """Show the review of each skill, and install those that the user approves. Return them."""
+    from skillshelf.trust import Trust
+
     trust = None if args.user else Trust.open()
     root = installation.folder if args.user else locate_workspace(args).root
-    pages = [describe_review(installation, root, skill, trust) for skill in new]
+    pages = [describe_review(installation, root, update.new, trust, update.before) for update in updates]
     if args.dry_run:
         _print_reviews(pages, out, quiet=args.json)
         return []
@@ -271,16 +285,17 @@ def _review_and_install(
             "--dry-run shows what is there; --yes prints the review, approves it and installs.",
             code="not-asked",
         )
-    approved = [skill for skill in new if skill.name in names]
+    approved = [update for update in updates if update.name in names]
     if not approved:
         out.print("Nothing was installed.")
         return []
-    install(installation, approved)
-    _approve([page for page in pages if page.name in names], trust)
-    if not args.json:
-        for skill in approved:
-            where = shown_path(f"{installation.folder}/{skill.name}")
-            out.print_styled(f"installed {skill.name} in {where}", "green")
+    if any(update.before for update in approved):
+        install_updates(installation, approved)
+    else:
+        install(installation, [update.new for update in approved])
+    # With conflicts in it, a skill is not ready for a model: the version before stays in use.
+    settled = {update.name for update in approved if not update.conflicts}
+    _approve([page for page in pages if page.name in settled], trust)
     return approved
 
 

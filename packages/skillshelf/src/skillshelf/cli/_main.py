@@ -41,6 +41,8 @@ GROUPS = {
         "add": "install skills from a repository, a folder or an archive, and pin them in skills.lock",
         "verify": "compare the installed skills with skills.lock, file by file",
         "sync": "bring the installed skills in line with skills.lock",
+        "outdated": "list the installed skills that have a newer version",
+        "update": "install newer versions, merged with your edits",
         "tree": "show where each installed skill came from, and whether it was edited",
         "remove": "remove installed skills",
     },

@@ -35,12 +35,16 @@ def run(args: argparse.Namespace, out: Output) -> int:
     columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)
     table = []
     for status in statuses:
-        row = [status.name, show_origin(status.skill.origin), str(status.skill.pin), status.state]
+        row = [status.name, show_origin(status.skill.origin), str(status.skill.pin), _describe_state(status)]
         if trust:
             row.append(_find_approval(status, trust)[:10] or "no")
         table.append(row)
     out.print_paged_table(columns, table, count_states(statuses))
     return 0
+
+
+def _describe_state(status: SkillStatus) -> str:
+    return "edited, pinned" if status.state == "same" and status.skill.upstream else status.state
 
 
 def _find_approval(status: SkillStatus, trust: Trust | None) -> str:

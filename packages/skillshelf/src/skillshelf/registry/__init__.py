@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from skillshelf.registry._sources import open_source, parse_source
     from skillshelf.registry._status import Difference, SkillStatus, compare, is_in_sync, load_known
     from skillshelf.registry._transaction import Transaction, change_installation, is_interrupted
+    from skillshelf.registry._updates import Newest, Update, find_newest, install_updates, merge_newest, undo_update
 
 __all__ = [
     "LOCK_FILE",
@@ -52,6 +53,7 @@ __all__ = [
     "LockedSkill",
     "LockedSource",
     "NewSkill",
+    "Newest",
     "OfferedSkill",
     "Origin",
     "Package",
@@ -63,6 +65,7 @@ __all__ = [
     "SourceKind",
     "SyncReport",
     "Transaction",
+    "Update",
     "change_installation",
     "choose_offered",
     "choose_plugin",
@@ -71,12 +74,15 @@ __all__ = [
     "describe_review",
     "dump_lock",
     "find_edited",
+    "find_newest",
     "find_offered",
     "find_offered_plugins",
     "install",
+    "install_updates",
     "is_in_sync",
     "is_interrupted",
     "load_known",
+    "merge_newest",
     "open_source",
     "parse_lock",
     "parse_source",
@@ -88,6 +94,7 @@ __all__ = [
     "remove",
     "show_origin",
     "sync",
+    "undo_update",
     "user_installation",
 ]
 
@@ -134,5 +141,6 @@ __getattr__ = export_lazily(
         "_sources": ["open_source", "parse_source"],
         "_status": ["Difference", "SkillStatus", "compare", "is_in_sync", "load_known"],
         "_transaction": ["Transaction", "change_installation", "is_interrupted"],
+        "_updates": ["Newest", "Update", "find_newest", "install_updates", "merge_newest", "undo_update"],
     },
 )

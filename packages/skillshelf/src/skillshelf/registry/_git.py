@@ -245,7 +245,7 @@ class _Repository:
             process = Popen(
                 command,
                 cwd=self.folder,
-                env=_environment(self.folder),
+                env=git_environment(self.folder),
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=errors,
@@ -288,7 +288,7 @@ def _limit_pack() -> None:
     setrlimit(RLIMIT_FSIZE, (size, hard))
 
 
-def _environment(folder: str) -> dict[str, str]:
+def git_environment(folder: str) -> dict[str, str]:
     """Return the user's environment, in which nothing asks and no workspace has a say."""
     environment = {name: value for name, value in os.environ.items() if name not in _OF_ONE_REPOSITORY}
     return {

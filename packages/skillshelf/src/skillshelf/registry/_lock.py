@@ -67,6 +67,8 @@ class LockedSkill:
     snapshot: Snapshot
     table: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     """The skill's table as it was read, with the fields that this version does not know."""
+    upstream: str = ""
+    """If the files have the user's edits: the tree that the source has in this version."""
     tree: str = field(init=False)
     """The hash over all files: the one that the user approves."""
 
@@ -76,6 +78,11 @@ class LockedSkill:
     @property
     def name(self) -> str:
         return self.snapshot.name
+
+    @property
+    def upstream_tree(self) -> str:
+        """The tree that the source has in this version."""
+        return self.upstream or self.tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +179,7 @@ def _parse_skill(name: str, table: Any) -> LockedSkill:
     pin = Pin(*(_text(table, part, place) for part in Pin._fields))
     files = _typed(table.get("files"), dict, f"{place}.files")
     entries = tuple(_parse_file(path, row, place) for path, row in sorted(files.items()))
-    skill = LockedSkill(origin, pin, Snapshot(name, entries), table)
+    skill = LockedSkill(origin, pin, Snapshot(name, entries), table, _text(table, "upstream", place))
     if skill.tree != table.get("tree"):
         raise _Damaged(f"{place}.tree does not match the list of files")
     return skill
@@ -236,7 +243,7 @@ def dump_lock(lock: SkillsLock) -> bytes:
 
 
 _FILE_FIELDS = ("sha256", "size", "executable")
-_SKILL_FIELDS = ("source", "asked", *Pin._fields, "tree", "files")
+_SKILL_FIELDS = ("source", "asked", *Pin._fields, "tree", "upstream", "files")
 
 
 def _dump_skill(skill: LockedSkill) -> Iterator[str]:
@@ -245,7 +252,7 @@ def _dump_skill(skill: LockedSkill) -> Iterator[str]:
     if origin.path:
         source["path"] = origin.path
     yield f"source = {_value({**skill.table.get('source', {}), **source})}\n"
-    facts = {"asked": origin.asked, **skill.pin._asdict(), "tree": skill.tree}
+    facts = {"asked": origin.asked, **skill.pin._asdict(), "tree": skill.tree, "upstream": skill.upstream}
     for key, text in facts.items():
         if text:
             yield f"{key} = {_value(text)}\n"

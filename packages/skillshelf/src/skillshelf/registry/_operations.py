@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from skillshelf.errors import RegistryError
 from skillshelf.registry._installation import Installation
+from skillshelf.registry._kept import keep, recall
 from skillshelf.registry._lock import LockedSkill, Origin, Pin, SkillsLock, read_lock
 from skillshelf.registry._package import SkillContent, read_content
 from skillshelf.registry._sources import open_source
@@ -14,7 +16,7 @@ from skillshelf.registry._status import Known, SkillStatus, compare, load_known
 from skillshelf.registry._transaction import Transaction, change_installation
 from skillshelf.sources import SKILL_FILES
 from skillshelf.text import list_names
-from skillshelf.trust import Pending, SnapshotEntry, Trust, take_snapshot
+from skillshelf.trust import Pending, Snapshot, SnapshotEntry, Trust, take_snapshot
 
 _MAX_LISTED = 10
 
@@ -41,22 +43,43 @@ class FetchedSkill(Pending):
 
     contents: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
 
+    before: SkillContent | None = field(default=None, repr=False, compare=False)
+    """What it replaces, where nothing needs approval."""
+
+    @property
+    def approved(self) -> Snapshot | None:
+        if self.before:
+            return self.before.snapshot
+        return self.copy.snapshot if self.copy else None
+
     def read(self, entry: SnapshotEntry) -> bytes:
         return self.contents[entry.path]
 
+    def read_approved(self, entry: SnapshotEntry) -> bytes:
+        if self.before:
+            return self.before.files[entry.path]
+        return Pending.read_approved(self, entry)
 
-def describe_review(installation: Installation, root: str, new: NewSkill, trust: Trust | None) -> FetchedSkill:
-    """Return a fetched skill as pending, with the version that it replaces if the user approved that."""
+
+def describe_review(
+    installation: Installation, root: str, new: NewSkill, trust: Trust | None, before: SkillContent | None = None
+) -> FetchedSkill:
+    """Return a fetched skill as pending, with the version that it replaces if the user approved that.
+
+    Without trust, that is `before`: the user's own skills are approved as they are.
+    """
     path = f"{installation.folder}/{new.name}"
     file = next(name for name in SKILL_FILES if name in new.content.files)
-    before = read_lock(installation.lock_path).skills.get(new.name)
+    locked = read_lock(installation.lock_path).skills.get(new.name)
+    trees = [take_snapshot(installation.folder, new.name).tree, locked.tree if locked else ""]
     return FetchedSkill(
         root=root,
         key=os.path.relpath(path, root),
         name=new.name,
         snapshot=new.content.snapshot,
         location=f"{path}/{file}",
-        copy=trust.copy(before.tree) if trust and before else None,
+        copy=next(filter(None, map(trust.copy, filter(None, trees))), None) if trust else None,
+        before=None if trust else before,
         contents=new.content.files,
     )
 
@@ -75,10 +98,10 @@ def refuse_taken(installation: Installation, lock: SkillsLock, new: NewSkill) ->
         return
     if locked is None:
         raise RegistryError(f"There is a skill {new.name!r} in {installation.folder} already, which nobody installed.")
-    if tree != locked.tree and tree not in load_known(installation).trees:
+    if locked.upstream or (tree != locked.tree and tree not in load_known(installation).trees):
         raise RegistryError(
-            f"{new.name!r} was edited since it was installed. `skillshelf verify` names the files; `skillshelf remove "
-            f"--yes {new.name}` gives the edits up."
+            f"{new.name!r} was edited since it was installed. `skillshelf update {new.name}` merges the edits with the "
+            f"newer version; `skillshelf remove --yes {new.name}` gives them up."
         )
 
 
@@ -103,6 +126,9 @@ def install(installation: Installation, new: Sequence[NewSkill]) -> None:
             refuse_taken(installation, transaction.lock, skill)
         lock = transaction.lock.with_skills(*(skill.locked for skill in new))
         transaction.commit(lock, [skill.content for skill in new])
+        for skill in new:
+            with suppress(OSError):  # only a merge of later edits misses it
+                keep(skill.content)
         compare(installation, lock)
 
 
@@ -115,6 +141,7 @@ def remove(installation: Installation, names: Collection[str], *, discard_edits:
             known = list_names(list(lock.skills), _MAX_LISTED) or "empty"
             raise RegistryError(f"{unknown[0]!r:.80} is not in {installation.lock_path}, which has: {known}.")
         edited = [status.name for status in find_edited(installation, lock, names)]
+        edited += [name for name in names if lock.skills[name].upstream and name not in edited]
         if edited and not discard_edits:
             raise RegistryError(f"{list_names(edited, _MAX_LISTED)}: edited since it was installed. --yes removes it.")
         transaction.commit(lock.without(*names), remove=names)
@@ -180,9 +207,22 @@ def fetch_locked(installation: Installation, skills: Iterable[LockedSkill]) -> I
         with open_source(source, pin, installation.place, anywhere=installation.is_user) as package:
             for skill in group:
                 content = read_content(package, skill.name, skill.origin.path)
-                if content.snapshot.tree != skill.tree:
+                if skill.upstream and content.snapshot.tree == skill.upstream:
+                    content = _recall_edited(skill)
+                elif content.snapshot.tree != skill.tree:
                     raise RegistryError(
                         f"{skill.name!r} from {show_origin(skill.origin)} is not what the lock pins. "
                         f"`skillshelf add` shows what is there now."
                     )
                 yield content
+
+
+def _recall_edited(skill: LockedSkill) -> SkillContent:
+    """Return a skill with the edits that are pinned. Its source does not have them."""
+    content = recall(skill.name, skill.tree)
+    if content is None:
+        raise RegistryError(
+            f"{skill.name!r} is pinned with edits, which only your version control has. Restore its folder from there, "
+            f"or `skillshelf remove --yes {skill.name}` and add it again without them."
+        )
+    return content

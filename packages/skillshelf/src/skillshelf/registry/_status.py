@@ -119,7 +119,8 @@ def remember(installation: Installation, lock: SkillsLock, states: Mapping[str, 
         state = states.get(name)
         signature = None
         if state and state.tree == skill.tree:
-            installed.add(skill.tree)
+            if not skill.upstream:
+                installed.add(skill.tree)
             # The times of files that changed just now may not show the next change.
             signature = None if state.is_fresh else state.signature
         skills[name] = (skill.tree, signature)

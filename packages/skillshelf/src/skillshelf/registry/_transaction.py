@@ -112,7 +112,7 @@ def repair(installation: Installation) -> None:
 def _remove_leftovers(installation: Installation) -> None:
     """Remove the scratch files of killed processes."""
     for name in system.listdir(installation.state):
-        if name.startswith(("journal.json.", "known.json.")):
+        if name.startswith(("journal.json.", "known.json.", "undo.json.")):
             system.unlink(f"{installation.state}/{name}")
     with suppress(OSError):  # nearly always, it is not there
         system.rmdir(f"{installation.folder}/{SCRATCH_FOLDER}")

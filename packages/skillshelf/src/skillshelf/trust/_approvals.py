@@ -43,7 +43,7 @@ class Pending:
     @property
     def status(self) -> Literal["new", "changed"]:
         """`changed` if an earlier version is served meanwhile."""
-        return "changed" if self.copy else "new"
+        return "changed" if self.approved else "new"
 
     @property
     def approved(self) -> Snapshot | None:
