@@ -6,7 +6,7 @@ command line and the terminal ask the same questions, each in its own way.
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, takewhile
 from typing import Literal, NamedTuple, Protocol
@@ -18,6 +18,15 @@ from skillshelf.sources import SKILL_FILES
 from skillshelf.text import clean, clean_line, count_noun, decode_text, find_hidden, show_hidden
 from skillshelf.text.hidden import CONTROL
 from skillshelf.trust._approvals import Kind, Pending
+from skillshelf.trust._capabilities import (
+    find_addresses,
+    find_commands,
+    find_host,
+    find_outside_files,
+    find_packed,
+    find_remote_instructions,
+    find_variables,
+)
 from skillshelf.trust._limits import (
     MAX_COMMAND_LINES,
     MAX_COMPARE_STEPS,
@@ -38,7 +47,6 @@ _COMMAND = re.compile(r"!`([^`\n]+)`")
 # The argument of a scripted call of the shell, or a `run` check, in an eval case.
 _CASE_COMMAND = re.compile(r"""["']?\b(?:command|run)["']?[ \t]*:[ \t]*([^\n]+)""")
 _BLOCK_MARK = re.compile(r"([|>])[-+0-9]*[ \t]*(?:#.*)?")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]}]+", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,6 @@ def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes])
         text = decode_text(data)
         if text is not None:
             texts[path] = text
-    urls = (match[0].rstrip(".,;:") for _, match in _find_all(_URL, texts))
     links = [entry for entry in snapshot.entries if entry.target is not None]
 
     skill = _read_skill(contents.get(first, b""))
@@ -69,10 +76,25 @@ def list_findings(snapshot: Snapshot, first: str, contents: Mapping[str, bytes])
         "python that `skillshelf eval` runs", [path for path in texts if _is_eval_file(path, first, (".py",))]
     )
     yield Finding("commands in eval cases", list(_find_case_commands(texts, first)))
-    yield Finding("addresses", list(dict.fromkeys(urls)))
+    yield Finding("commands it names", _take(find_commands(texts)))
+    yield Finding("addresses", _take(find_addresses(texts)))
+    yield Finding("remote instructions", _take(find_remote_instructions(texts)))
+    yield Finding("environment variables", _take(find_variables(texts)))
+    yield Finding("files outside its folder", _take(find_outside_files(texts)))
     yield Finding("scripts", [file.path for file in snapshot.files if is_script(file, contents.get(file.path))])
+    yield Finding("packed content", _take(find_packed(contents.items(), texts)))
     yield Finding("links", [f"{link.path} -> {link.target}" for link in links])
     yield Finding("hidden characters", list(_find_hidden_characters(texts)))
+
+
+def _take(instances: Iterable[str]) -> list[str]:
+    """Return the first instances, each once."""
+    unique: dict[str, None] = {}
+    for instance in instances:
+        unique[instance] = None
+        if len(unique) == MAX_INSTANCES:
+            break
+    return list(unique)
 
 
 def is_script(file: SnapshotEntry, data: bytes | None) -> bool:
@@ -251,6 +273,7 @@ def _write_page(pending: Pending, whole: bool) -> Iterator[ReviewLine]:
     findings = [finding for finding in list_findings(pending.snapshot, pending.file, contents) if finding.instances]
     yield from _write_heading(pending, findings)
     if pending.approved:
+        yield from _write_news(pending, pending.approved, findings)
         yield from _write_changes(pending, pending.approved, contents)
     for finding in findings:
         yield from _show_finding(finding)
@@ -329,6 +352,30 @@ def _describe_entry(entry: SnapshotEntry, data: bytes | None) -> str:
 
 
 # --- changes ---
+
+
+def _write_news(pending: Pending, approved: Snapshot, findings: Sequence[Finding]) -> Iterator[ReviewLine]:
+    """Yield what the approved version did not have."""
+    try:
+        contents = {file.path: pending.read_approved(file) for file in approved.files}
+    except TrustError:
+        return  # the changes say so
+    before = {finding.kind: set(finding.instances) for finding in list_findings(approved, pending.file, contents)}
+    news: dict[str, None] = {}
+    for finding in findings:
+        known = before.get(finding.kind, set())
+        hosts = {find_host(address) for address in known}
+        for instance in finding.instances:
+            if finding.kind != "addresses":
+                news |= {} if instance in known else {f"new: {finding.kind}: {instance}": None}
+            elif find_host(instance) not in hosts:
+                news[f"new: talks to {find_host(instance)}"] = None
+    if news:
+        yield _BLANK
+    for text in islice(news, MAX_LISTED_INSTANCES):
+        yield ReviewLine("risk", _show_line(text), _INDENT)
+    if len(news) > MAX_LISTED_INSTANCES:
+        yield ReviewLine("note", f"… and {len(news) - MAX_LISTED_INSTANCES:,} more", _INDENT)
 
 
 def _write_changes(pending: Pending, approved: Snapshot, contents: Mapping[str, bytes]) -> Iterator[ReviewLine]:
