@@ -160,8 +160,7 @@ def test_user_skills_are_installed_in_the_home_folder(run: Run, url: str, tmp_pa
 def test_errors_are_sentences(run: Run, url: str, tmp_path: Path) -> None:
     code, _, complaint = run("add", url, "--skill", "none", "--yes")
     assert (code, complaint) == (1, "There is no skill 'none' there, but pdf, sql.\n")
-    (tmp_path / "skills.lock").write_text("    code, screen = answer_on_terminal(tmp_path, url, "sql\n")
-    assert (code, "Trust sql" in screen) == (0, False), "once more, there is nothing new to review"
+    (tmp_path / "skills.lock").write_text("<<<<<<< HEAD\n")
     for command in (("verify",), ("sync",), ("tree",), ("remove", "x"), ("add", url, "--skill", "pdf", "--yes")):
         code, _, complaint = run(*command)
         assert code == 1
@@ -194,7 +193,8 @@ def test_on_a_terminal_each_skill_is_shown_and_asked_about(url: str, tmp_path: P
     assert os.listdir(tmp_path / ".agents/skills") == ["sql"]
     assert approved() == {"sql"}
     assert "│ Do it." in screen
-<<<<<<< HEAD
+    code, screen = answer_on_terminal(tmp_path, url, "sql\n")
+    assert (code, "Trust sql" in screen) == (0, False), "once more, there is nothing new to review"
 
 
 def test_one_plugin_of_a_marketplace_can_be_installed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> None:

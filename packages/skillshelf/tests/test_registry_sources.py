@@ -85,7 +85,7 @@ def test_a_source_is_read_as_it_is_written_elsewhere(text: str, origin: Origin, 
 @pytest.mark.parametrize(
     ("text", "asked", "reason"),
     [
-        ("https://example.com/skills", "", "is not a source"),
+        ("ftp://example.com/skills", "", "is not a source"),
         ("nonsense", "", "is not a source"),
         ("ext::sh -c touch% x", "", "is not a source"),
         ("./nowhere", "", "is not a source"),

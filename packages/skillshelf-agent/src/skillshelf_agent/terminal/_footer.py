@@ -321,7 +321,6 @@ class Footer:
         is_asking = Condition(lambda: self.keyboard.question is not None)
         is_answering = Condition(lambda: self.keyboard.question is not None and self.keyboard.question.is_open)
         is_live = Condition(lambda: self.is_working) & ~is_asking
-        is_last_marked = Condition(self._is_last_marked)
         has_queue = Condition(lambda: len(self.queue) > 0)
         has_todos = Condition(lambda: len(self._list_todos()) > 0)
 

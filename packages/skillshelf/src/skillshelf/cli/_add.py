@@ -4,10 +4,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._installed import add_user_option, find_installation
+from skillshelf.cli._installed import add_user_option, fetching, find_installation
 from skillshelf.cli._output import Output, complain, shown_path
 from skillshelf.cli._parsers import Parser
 from skillshelf.cli._workspace import locate_workspace
@@ -48,6 +49,8 @@ EXAMPLES = """
   skillshelf add acme/skills@v2 --skill pdf-forms      one of them, as it is in a branch or tag
   skillshelf add acme/market --plugin office      the skills of one plugin of a marketplace
   skillshelf add https://host/acme/skills.git     any Git repository; private ones with a credential helper
+  skillshelf add https://docs.acme.com            a site with /.well-known/agent-skills/index.json
+  skillshelf add pypi:fastapi                     a Python package with skills in it
   skillshelf add ./skills.zip --dry-run           only show what is in an archive or folder
   skillshelf add acme/skills --skill pdf-forms --yes   for scripts: print the review and approve it
 """
@@ -67,7 +70,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="owner/repo[/path][@ref] on GitHub, the URL of a Git repository, a folder (./…), or an archive",
+        help="owner/repo[/path][@ref] on GitHub, the URL of a Git repository, https://host, pypi:package, a folder "
+        "(./…), or an archive",
     )
     parser.add_argument(
         "--skill",
@@ -122,13 +126,13 @@ def run(args: argparse.Namespace, out: Output) -> int:
     installation = find_installation(args)
     lock = read_lock(installation.lock_path)
     origin = parse_source(args.source, args.ref, installation.place, anywhere=args.user)
-    if sys.stderr.isatty():
-        complain(f"Fetching {show_origin(origin)}…")
     pin = Pin()
-    if args.plugin:
-        origin, pin = _locate_plugin(args, origin, installation.place)
-    with open_source(origin, pin, installation.place, anywhere=args.user) as package:
-        offers = _find_offers(package, origin, args.plugin)
+    with ExitStack() as stack:
+        with fetching(show_origin(origin)):
+            if args.plugin:
+                origin, pin = _locate_plugin(args, origin, installation.place)
+            package = stack.enter_context(open_source(origin, pin, installation.place, anywhere=args.user))
+            offers = _find_offers(package, origin, args.plugin)
         names = _find_names(args.names or ([ALL] if args.plugin else []), offers)
         if not names and is_asking and not args.dry_run:
             _print_offers(offers, origin, package.pin, out)

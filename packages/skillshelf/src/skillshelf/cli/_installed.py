@@ -2,7 +2,9 @@
 
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from skillshelf.cli._errors import CommandError
@@ -18,6 +20,7 @@ from skillshelf.registry import (
     show_origin,
     user_installation,
 )
+from skillshelf.text import clean_line
 
 CHANGES = {"added": "new", "removed": "gone", "changed": "changed", "mode": "executable or not"}
 
@@ -33,6 +36,21 @@ def find_installation(args: argparse.Namespace) -> Installation:
     if args.user:
         return user_installation()
     return project_installation(locate_workspace(args).root)
+
+
+@contextmanager
+def fetching(what: str) -> Iterator[None]:
+    """Show on a terminal that something is being fetched, and for how long. Ask nothing in the block."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("Fetching {task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task(clean_line(what), total=None)
+        yield
 
 
 def read_pinned(installation: Installation) -> SkillsLock:

@@ -38,7 +38,7 @@ GROUPS = {
         "cost": "show how many tokens each skill costs",
     },
     "get": {
-        "add": "install skills from a repository, a folder or an archive, and pin them in skills.lock",
+        "add": "install skills from a repository, a site, a package or a folder, and pin them in skills.lock",
         "verify": "compare the installed skills with skills.lock, file by file",
         "sync": "bring the installed skills in line with skills.lock",
         "outdated": "list the installed skills that have a newer version",

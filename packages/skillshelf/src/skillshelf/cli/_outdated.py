@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from skillshelf.cli._installed import add_user_option, find_installation, read_pinned
+from skillshelf.cli._installed import add_user_option, fetching, find_installation, read_pinned
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
 from skillshelf.registry import Newest, find_newest, show_origin
@@ -30,7 +30,8 @@ def add_arguments(parser: Parser) -> None:
 def run(args: argparse.Namespace, out: Output) -> int:
     installation = find_installation(args)
     skills = read_pinned(installation).skills.values()
-    found = find_newest(installation, skills)
+    with fetching("newer versions"):
+        found = find_newest(installation, skills)
     failed = any(newest.problem for newest in found)
     if args.json:
         out.print_json({"skills": [_as_json(newest) for newest in found]})

@@ -7,6 +7,7 @@ from skillshelf.cli._errors import CommandError
 from skillshelf.cli._installed import (
     add_user_option,
     count_states,
+    fetching,
     find_installation,
     print_statuses,
     read_pinned,
@@ -41,7 +42,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.frozen:
         return _check_frozen(installation, args, out)
 
-    report = sync(installation, discard_edits=args.yes)
+    with fetching("what skills.lock pins"):
+        report = sync(installation, discard_edits=args.yes)
     if args.json:
         skills = [status_as_json(status) for status in report.edited]
         out.print_json({"installed": report.installed, "removed": report.removed, "skills": skills})

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from skillshelf.cli._add import review_and_install
 from skillshelf.cli._errors import CommandError
-from skillshelf.cli._installed import add_user_option, find_installation, read_pinned
+from skillshelf.cli._installed import add_user_option, fetching, find_installation, read_pinned
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser
 from skillshelf.registry import Newest, Update, find_newest, merge_newest, undo_update
@@ -43,7 +43,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     unknown = [name for name in args.names if name not in lock.skills]
     if unknown:
         raise CommandError(f"{unknown[0]!r:.80} is not in {installation.lock_path}.", "`skillshelf tree` lists them.")
-    found = find_newest(installation, [lock.skills[name] for name in args.names or lock.skills])
+    with fetching("newer versions"):
+        found = find_newest(installation, [lock.skills[name] for name in args.names or lock.skills])
     for newest in found:
         if newest.problem:
             complain(f"{newest.skill.name}: {newest.problem}")

@@ -250,7 +250,7 @@ class _Repository:
                 stdout=PIPE,
                 stderr=errors,
                 start_new_session=True,
-                preexec_fn=_limit_pack,
+                preexec_fn=limit_file_size,
             )
         except FileNotFoundError:
             raise RegistryError("git is not installed. Skills from repositories need it.") from None
@@ -281,8 +281,8 @@ def _kill(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _limit_pack() -> None:
-    """Bound the files that Git writes. This runs in the new process: do no more here."""
+def limit_file_size() -> None:
+    """Bound the files that a program writes. This runs in the new process: do no more here."""
     hard = getrlimit(RLIMIT_FSIZE)[1]
     size = _MAX_PACK if hard == RLIM_INFINITY else min(_MAX_PACK, hard)
     setrlimit(RLIMIT_FSIZE, (size, hard))

@@ -32,7 +32,7 @@ class FolderSource:
         path = os.path.abspath(os.path.expanduser(text))
         if not os.path.isdir(path):
             return None
-        _refuse_version(text, asked)
+        refuse_version(text, asked)
         return Origin(self.name, os.path.relpath(os.path.realpath(path), place))
 
     @contextmanager
@@ -83,7 +83,7 @@ class ArchiveSource:
             return None
         if not os.path.isfile(path):
             raise RegistryError(f"There is no archive {text!r}.")
-        _refuse_version(text, asked)
+        refuse_version(text, asked)
         return Origin(self.name, os.path.relpath(os.path.realpath(path), place))
 
     @contextmanager
@@ -108,7 +108,7 @@ def open_archive(data: bytes, name: str, digest: str = "") -> Package:
     if digest and digest != pin.digest:
         raise RegistryError(f"{name} is not the archive that the lock pins: its hash is {pin.digest}, not {digest}.")
     try:
-        if name.lower().endswith(".zip"):
+        if name.lower().endswith((".zip", ".whl")):
             return _Zip(data, name, pin)
         return _Tar(_unpack(data, name), name, pin)
     except _ARCHIVE_ERRORS as error:
@@ -210,6 +210,6 @@ def _check_size(file: PackageFile, data: bytes, limit: int) -> bytes:
     return data
 
 
-def _refuse_version(text: str, asked: str) -> None:
+def refuse_version(text: str, asked: str) -> None:
     if asked:
-        raise RegistryError(f"{text!r} is on this machine and has no versions. Leave out {asked!r}.")
+        raise RegistryError(f"{text!r} has no versions. Leave out {asked!r}.")

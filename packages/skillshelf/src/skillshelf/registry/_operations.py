@@ -111,7 +111,7 @@ def _is_same_source(one: Origin, other: Origin) -> bool:
 
 def show_origin(origin: Origin) -> str:
     """Return a source as a user gives it."""
-    text = origin.address
+    text = f"pypi:{origin.address}" if origin.kind == "pypi" else origin.address
     if origin.path:
         text += f"/{origin.path}"
     if origin.asked:

@@ -8,9 +8,11 @@ from skillshelf.registry._git import GitSource
 from skillshelf.registry._local import ArchiveSource, FolderSource
 from skillshelf.registry._lock import Origin, Pin
 from skillshelf.registry._package import Package, SourceKind
+from skillshelf.registry._pypi import PypiSource
+from skillshelf.registry._web import WebSource
 
 _PATH_STARTS = (".", "/", "~")
-KINDS: tuple[SourceKind, ...] = (ArchiveSource(), GitSource(), FolderSource())
+KINDS: tuple[SourceKind, ...] = (ArchiveSource(), PypiSource(), GitSource(), WebSource(), FolderSource())
 
 
 def parse_source(text: str, asked: str, place: str, *, anywhere: bool) -> Origin:
@@ -28,7 +30,8 @@ def parse_source(text: str, asked: str, place: str, *, anywhere: bool) -> Origin
             return origin
     raise RegistryError(
         f"{text!r:.200} is not a source. Give owner/repo, the URL of a Git repository (git+https://… if it has no "
-        f".git), a folder such as ./skills, or a .zip or .tar.gz file."
+        f".git), the https address of a site with skills, pypi:package, a folder such as ./skills, or a .zip or "
+        f".tar.gz file."
     )
 
 
