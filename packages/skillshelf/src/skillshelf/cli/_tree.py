@@ -5,7 +5,7 @@ import argparse
 from skillshelf.cli._installed import add_user_option, count_states, find_installation, read_pinned, status_as_json
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.registry import SkillStatus, compare, show_origin
+from skillshelf.registry import SkillStatus, compare, find_other_origins, read_lock, show_origin
 from skillshelf.text.tables import Column
 from skillshelf.trust import Trust
 
@@ -23,14 +23,16 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     installation = find_installation(args)
-    statuses = compare(installation, read_pinned(installation))
+    others = find_other_origins(installation, read_lock(installation.lock_path))
+    lock = read_lock(installation.lock_path) if others else read_pinned(installation)
+    statuses = compare(installation, lock)
     trust = None if args.user else Trust.open()  # the user's own skills need no approval
     if args.json:
         rows = []
         for status in statuses:
             approved = status.tree if _find_approval(status, trust) else None
             rows.append({**status_as_json(status), "approved": approved})
-        out.print_json({"skills": rows})
+        out.print_json({"skills": rows, "others": [other._asdict() for other in others]})
         return 0
     columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)
     table = []
@@ -39,6 +41,9 @@ def run(args: argparse.Namespace, out: Output) -> int:
         if trust:
             row.append(_find_approval(status, trust)[:10] or "no")
         table.append(row)
+    for other in others:
+        row = [other.name, f"{other.source} ({other.tool})", other.version, other.state]
+        table.append(row if trust is None else [*row, ""])
     out.print_paged_table(columns, table, count_states(statuses))
     return 0
 

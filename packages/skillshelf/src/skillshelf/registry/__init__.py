@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         show_origin,
         sync,
     )
+    from skillshelf.registry._other_locks import OtherOrigin, find_other_origins
     from skillshelf.registry._package import (
         OfferedSkill,
         Package,
@@ -56,6 +57,7 @@ __all__ = [
     "Newest",
     "OfferedSkill",
     "Origin",
+    "OtherOrigin",
     "Package",
     "PackageFile",
     "Pin",
@@ -77,6 +79,7 @@ __all__ = [
     "find_newest",
     "find_offered",
     "find_offered_plugins",
+    "find_other_origins",
     "install",
     "install_updates",
     "is_in_sync",
@@ -126,6 +129,7 @@ __getattr__ = export_lazily(
             "show_origin",
             "sync",
         ],
+        "_other_locks": ["OtherOrigin", "find_other_origins"],
         "_package": [
             "OfferedSkill",
             "Package",

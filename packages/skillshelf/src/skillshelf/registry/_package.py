@@ -6,12 +6,13 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple, Protocol
 
 from skillshelf.errors import RegistryError
-from skillshelf.files import hash_content
+from skillshelf.files import NotPlainFile, hash_content, read_file, system
+from skillshelf.registry._installation import Installation
 from skillshelf.registry._lock import Origin, Pin, is_installable, is_safe_path
 from skillshelf.skillmd import SkillText, Unreadable, decode, read
 from skillshelf.sources import SKILL_FILES, SKIPPED_FOLDERS, ListedFiles, Plugin, read_plugin, read_plugins
 from skillshelf.text import count_noun, list_names, truncate
-from skillshelf.trust import MAX_BYTES, MAX_FILES, Snapshot, SnapshotEntry
+from skillshelf.trust import MAX_BYTES, MAX_FILES, Snapshot, SnapshotEntry, take_snapshot
 
 MAX_PACKAGE_FILES = 500_000
 """In one version of a source: the Linux kernel has 90,000."""
@@ -227,6 +228,26 @@ def read_content(package: Package, name: str, folder: str) -> SkillContent:
         contents[path] = data
         entries.append(SnapshotEntry(path, len(data), hash_content(data), files[path].executable))
     return SkillContent(Snapshot(name, tuple(sorted(entries))), contents)
+
+
+def read_installed(installation: Installation, name: str) -> SkillContent:
+    """Return a skill as it is on disk. Raises RegistryError if that changes meanwhile, or FileNotFoundError."""
+    snapshot = take_snapshot(installation.folder, name).snapshot
+    if snapshot.fault:
+        system.stat(f"{installation.folder}/{name}", follow_symlinks=False)
+        raise RegistryError(f"{name!r} cannot be read: {snapshot.fault}.")
+    files = {}
+    for entry in snapshot.entries:
+        if entry.target is not None:
+            raise RegistryError(f"{name!r} cannot be updated: {entry.path!r:.200} is a link. Put a file in its place.")
+        try:
+            data = read_file(installation.folder, [name, *entry.path.split("/")], 0, entry.size + 1).data
+        except (OSError, NotPlainFile):
+            data = None
+        if data is None or hash_content(data) != entry.sha256:
+            raise RegistryError(f"{name!r} is being changed by another program. Try again.")
+        files[entry.path] = data
+    return SkillContent(snapshot, files)
 
 
 def _belongs_to_others(path: str) -> bool:

@@ -30,6 +30,7 @@ from skillshelf.files import (
 )
 from skillshelf.registry._installation import Installation
 from skillshelf.registry._lock import SkillsLock, dump_lock, read_lock
+from skillshelf.registry._other_locks import update_vercel_lock
 from skillshelf.registry._package import SkillContent
 
 _LOCK_SECONDS = 120.0
@@ -63,6 +64,7 @@ class Transaction:
                 f"sync` completes it."
             ) from None
         self.lock = lock
+        update_vercel_lock(self.installation, lock, put, remove)
 
 
 @contextmanager

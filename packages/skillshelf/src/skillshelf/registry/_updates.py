@@ -13,10 +13,8 @@ from skillshelf.files import (
     NotPlainFile,
     NotPrivate,
     hash_content,
-    read_file,
     read_private,
     replace_file,
-    system,
     write_new,
 )
 from skillshelf.registry._git import git_environment
@@ -24,7 +22,7 @@ from skillshelf.registry._installation import Installation
 from skillshelf.registry._kept import keep, recall
 from skillshelf.registry._lock import MAX_LOCK, LockedSkill, Origin, Pin, SkillsLock, dump_lock, parse_lock
 from skillshelf.registry._operations import NewSkill, show_origin
-from skillshelf.registry._package import Package, SkillContent, read_content
+from skillshelf.registry._package import Package, SkillContent, read_content, read_installed
 from skillshelf.registry._sources import open_source
 from skillshelf.registry._status import compare
 from skillshelf.registry._transaction import change_installation
@@ -111,26 +109,6 @@ def merge_newest(installation: Installation, newest: Newest) -> Update:
         with suppress(OSError):  # the base of the next merge, which the source may not have then
             keep(theirs)
     return Update(NewSkill(locked, merged), mine, tuple(conflicts))
-
-
-def read_installed(installation: Installation, name: str) -> SkillContent:
-    """Return a skill as it is on disk. Raises RegistryError if that changes meanwhile, or FileNotFoundError."""
-    snapshot = take_snapshot(installation.folder, name).snapshot
-    if snapshot.fault:
-        system.stat(f"{installation.folder}/{name}", follow_symlinks=False)
-        raise RegistryError(f"{name!r} cannot be read: {snapshot.fault}.")
-    files = {}
-    for entry in snapshot.entries:
-        if entry.target is not None:
-            raise RegistryError(f"{name!r} cannot be updated: {entry.path!r:.200} is a link. Put a file in its place.")
-        try:
-            data = read_file(installation.folder, [name, *entry.path.split("/")], 0, entry.size + 1).data
-        except (OSError, NotPlainFile):
-            data = None
-        if data is None or hash_content(data) != entry.sha256:
-            raise RegistryError(f"{name!r} is being changed by another program. Try again.")
-        files[entry.path] = data
-    return SkillContent(snapshot, files)
 
 
 def _find_base(installation: Installation, skill: LockedSkill) -> SkillContent:
