@@ -208,7 +208,7 @@ def test_one_plugin_of_a_marketplace_can_be_installed(run: Run, tmp_path_factory
         {"name": "office", "source": "./", "strict": False, "skills": ["./skills/docs"]},
         {"name": "art", "source": "./", "strict": False, "skills": ["./skills/paint"]},
         {"name": "pdf", "source": source},
-        {"name": "odd", "source": {"source": "command", "command": "touch /tmp/run"}},
+        {"name": "odd", "source": {"source": "command", "command": "touch run"}},
     ]
     market = tmp_path_factory.mktemp("srv") / "market"
     files = {f"skills/{name}/SKILL.md": SKILL.format(name, name) for name in ("docs", "paint")}
