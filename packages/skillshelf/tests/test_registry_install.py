@@ -151,6 +151,8 @@ def test_sync_follows_a_lock_that_came_from_elsewhere(here: Installation) -> Non
     assert sync(here).installed == ("one", "two")
     write_source(here, one="changed")
     Path(here.lock_path).write_bytes(after)
+    assert states(here) == {"one": "edited"}, "looking forgets nothing"
+    assert not is_in_sync(here, after)
     assert sync(here) == (("one",), ("two",), ())
     assert states(here) == {"one": "same"}
 

@@ -192,7 +192,7 @@ def _carry_out(transaction: Transaction, wanted: Sequence[LockedSkill], gone: Se
 
 def _find_gone(installation: Installation, lock: SkillsLock, known: Known) -> Iterator[str]:
     """Yield the skills that were installed here, have no edits, and are no longer in the lock."""
-    for name in known.skills.keys() - lock.skills.keys():
+    for name in (known.skills.keys() | known.left) - lock.skills.keys():
         if take_snapshot(installation.folder, name).tree in known.trees:
             yield name
 

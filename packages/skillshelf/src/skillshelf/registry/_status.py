@@ -86,6 +86,8 @@ class Known(NamedTuple):
     """By name, for each locked skill: its tree in the lock, and the signature of the same files on disk, if known."""
     trees: frozenset[str] = frozenset()
     """All trees that were installed here: a folder with one of them has no edits of the user."""
+    left: frozenset[str] = frozenset()
+    """The names that only an earlier lock has, and whose folders are still there."""
 
     def is_current(self, lock: bytes) -> bool:
         """Return True if the lock is the one that was compared."""
@@ -106,7 +108,7 @@ def load_known(installation: Installation) -> Known:
     with suppress(OSError, NotPlainFile, NotPrivate, ValueError, TypeError, KeyError, RegistryError):
         plain = json.loads(read_private(f"{installation.state}/known.json", _MAX_KNOWN))
         skills = {name: (tree, signature) for name, (tree, signature) in plain["skills"].items()}
-        return Known(plain["lock"], skills, frozenset(plain["trees"]))
+        return Known(plain["lock"], skills, frozenset(plain["trees"]), frozenset(plain["left"]))
     return Known()
 
 
@@ -124,11 +126,13 @@ def remember(installation: Installation, lock: SkillsLock, states: Mapping[str, 
             # The times of files that changed just now may not show the next change.
             signature = None if state.is_fresh else state.signature
         skills[name] = (skill.tree, signature)
+    before = (known.skills.keys() | known.left) - skills.keys()
+    left = frozenset(name for name in before if os.path.lexists(f"{installation.folder}/{name}"))
     data = read_lock_bytes(installation.lock_path)
-    now = Known(hash_lock(data), skills, frozenset(installed))
+    now = Known(hash_lock(data), skills, frozenset(installed), left)
     if now == known:
         return
-    plain = {"lock": now.lock, "skills": skills, "trees": sorted(now.trees)}
+    plain = {"lock": now.lock, "skills": skills, "trees": sorted(now.trees), "left": sorted(left)}
     with suppress(OSError, RegistryError):
         make_private_folders(installation.state)
         replace_file(f"{installation.state}/known.json", json.dumps(plain).encode())
@@ -151,6 +155,6 @@ def read_pinned_trees(installation: Installation) -> tuple[dict[str, str], dict[
 def is_in_sync(installation: Installation, lock: bytes) -> bool:
     """Return True if nothing has changed since all skills were found to be as in the lock. Reads no file of theirs."""
     known = load_known(installation)
-    if not known.is_current(lock) or is_interrupted(installation):
+    if not known.is_current(lock) or known.left or is_interrupted(installation):
         return False
     return all(known.is_same(installation, name) for name in known.skills)
