@@ -119,6 +119,14 @@ def test_a_new_version_of_the_same_source_replaces_the_old_one(here: Installatio
     assert states(here) == {"pdf": "same"}
 
 
+def test_a_folder_is_the_same_source_as_one_in_it(here: Installation) -> None:
+    source = write_source(here, one="1")
+    install_from(here, source.parent)
+    write_source(here, one="changed")
+    install_from(here, source / "one")
+    assert "changed" in (Path(here.folder) / "one/SKILL.md").read_text()
+
+
 def test_sync_restores_what_is_missing_and_keeps_edits(here: Installation) -> None:
     source = write_source(here, one="1", two="2", three="3")
     install_from(here, source)

@@ -1,6 +1,7 @@
 """What is done with installed skills: install new ones, bring the folders in line with the lock, remove."""
 
 import os
+import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -106,7 +107,9 @@ def refuse_taken(installation: Installation, lock: SkillsLock, new: NewSkill) ->
 
 
 def _is_same_source(one: Origin, other: Origin) -> bool:
-    return one._replace(asked="") == other._replace(asked="")
+    # A folder may have been given itself, or one above it.
+    places = {(origin.kind, posixpath.normpath(f"{origin.address}/{origin.path}")) for origin in (one, other)}
+    return len(places) == 1
 
 
 def show_origin(origin: Origin) -> str:

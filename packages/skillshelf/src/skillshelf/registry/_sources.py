@@ -28,6 +28,8 @@ def parse_source(text: str, asked: str, place: str, *, anywhere: bool) -> Origin
         if origin:
             _check_origin(origin, anywhere=anywhere)
             return origin
+    if text.startswith(_PATH_STARTS):
+        raise RegistryError(f"There is no folder {text!r:.200}.")
     raise RegistryError(
         f"{text!r:.200} is not a source. Give owner/repo, the URL of a Git repository (git+https://… if it has no "
         f".git), the https address of a site with skills, pypi:package, a folder such as ./skills, or a .zip or "
