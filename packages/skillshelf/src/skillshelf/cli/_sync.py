@@ -1,4 +1,7 @@
-"""`skillshelf sync`: install what skills.lock pins and is missing or outdated, and remove what it no longer pins."""
+"""`skillshelf sync`: install what skills.lock pins and is missing or outdated, and remove what it no longer pins.
+
+What pyproject.toml lists and the lock does not pin is installed too.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -15,7 +18,21 @@ from skillshelf.cli._installed import (
 )
 from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser
-from skillshelf.registry import Installation, LockedSkill, compare, is_in_sync, is_interrupted, read_lock_bytes, sync
+from skillshelf.errors import RegistryError
+from skillshelf.registry import (
+    Installation,
+    LockedSkill,
+    WantedSkills,
+    compare,
+    find_wanted,
+    install_wanted,
+    is_in_sync,
+    is_interrupted,
+    read_lock,
+    read_lock_bytes,
+    show_origin,
+    sync,
+)
 from skillshelf.text import count_noun
 from skillshelf.trust import Trust
 
@@ -36,14 +53,20 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.frozen and args.yes:
         raise CommandError("--frozen changes nothing, so it has nothing to do with --yes.")
     installation = find_installation(args)
-    if is_in_sync(installation, read_lock_bytes(installation.lock_path)):
+    wanted = find_wanted(installation)
+    if not wanted and is_in_sync(installation, read_lock_bytes(installation.lock_path)):
         return _report(args, out)
-    lock = read_pinned(installation)
     if args.frozen:
-        return _check_frozen(installation, args, out)
+        return _check_frozen(installation, wanted, args, out)
 
+    if not wanted:
+        read_pinned(installation)
     with fetching("what skills.lock pins"):
         report = sync(installation, discard_edits=args.yes)
+        if wanted:
+            new = install_wanted(installation, wanted)
+            report = report._replace(installed=(*report.installed, *(skill.name for skill in new)))
+    lock = read_lock(installation.lock_path)
     if args.json:
         skills = [status_as_json(status) for status in report.edited]
         out.print_json({"installed": report.installed, "removed": report.removed, "skills": skills})
@@ -76,7 +99,15 @@ def _report(args: argparse.Namespace, out: Output) -> int:
     return 0
 
 
-def _check_frozen(installation: Installation, args: argparse.Namespace, out: Output) -> int:
+def _check_frozen(
+    installation: Installation, wanted: Sequence[WantedSkills], args: argparse.Namespace, out: Output
+) -> int:
+    if wanted:
+        origin, names = wanted[0]
+        raise RegistryError(
+            f"pyproject.toml lists {', '.join(names)} of {show_origin(origin)}, which skills.lock does not pin. "
+            f"`skillshelf sync` without --frozen installs it."
+        )
     statuses = compare(installation, read_pinned(installation))
     is_same = all(status.state == "same" for status in statuses)
     is_cut_short = is_interrupted(installation)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         read_lock_bytes,
     )
     from skillshelf.registry._locked_source import LockedSource
+    from skillshelf.registry._manifest import WantedSkills, find_wanted, install_wanted
     from skillshelf.registry._operations import (
         NewSkill,
         SyncReport,
@@ -68,6 +69,7 @@ __all__ = [
     "SyncReport",
     "Transaction",
     "Update",
+    "WantedSkills",
     "change_installation",
     "choose_offered",
     "choose_plugin",
@@ -80,8 +82,10 @@ __all__ = [
     "find_offered",
     "find_offered_plugins",
     "find_other_origins",
+    "find_wanted",
     "install",
     "install_updates",
+    "install_wanted",
     "is_in_sync",
     "is_interrupted",
     "load_known",
@@ -117,6 +121,7 @@ __getattr__ = export_lazily(
             "read_lock_bytes",
         ],
         "_locked_source": ["LockedSource"],
+        "_manifest": ["WantedSkills", "find_wanted", "install_wanted"],
         "_operations": [
             "NewSkill",
             "SyncReport",
