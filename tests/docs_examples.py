@@ -52,6 +52,7 @@ _RUNS = re.compile(r"^(`{3,}(python|console)\b|<!-- generated: )", re.M)
 _ONE_SHELL = "<!-- one shell -->"
 _OUTPUT = "<!-- output -->"
 _END = "<!-- end -->"
+_ERASED = re.compile(r"[^\n]*(?:\n(?:\x1b\[\?25h)?\r\x1b\[1A|\r)\x1b\[2K")
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -199,8 +200,8 @@ class Shell:
 
 
 def strip_styles(text: str) -> str:
-    """Return terminal output without colours and trailing spaces."""
-    return "\n".join(line.rstrip() for line in _STYLE.sub("", text).split("\n"))
+    """Return terminal output without colours, trailing spaces, and what a progress bar has erased again."""
+    return "\n".join(line.rstrip() for line in _STYLE.sub("", _ERASED.sub("", text)).split("\n"))
 
 
 # -- a page, line by line ---------------------------------------------------------------------------------------------

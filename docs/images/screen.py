@@ -17,6 +17,7 @@ from rich.text import Text
 from terminals import start_on_terminal
 
 COMMAND = (sys.executable, "-m", "skillshelf", "chat")
+_SECONDS_TO_READ = 0.35
 DIM = 2
 NAMES = {"brown": "yellow", "brightblack": "bright_black", "default": None}
 
@@ -44,6 +45,9 @@ class Session:
         self._stream = pyte.ByteStream(self._screen)
 
     def send(self, keys: str) -> None:
+        """Press keys. A question takes no answer before it can have been read."""
+        if any("[y]es" in row for row in self._screen.display):
+            time.sleep(_SECONDS_TO_READ)
         os.write(self._terminal, keys.encode())
 
     def expect(self, text: str, seconds: float = 60) -> None:

@@ -324,7 +324,7 @@ def test_letters_typed_as_a_question_comes_up_answer_nothing() -> None:
     asyncio.run(check())
 
 
-@pytest.mark.parametrize(("tmux", "rows"), [("/tmp/tmux,1,0", 2), ("", 1)])
+@pytest.mark.parametrize(("tmux", "rows"), [("tmux,1,0", 2), ("", 1)])
 def test_a_row_that_was_longer_is_found_again_in_a_narrower_window(
     tmux: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ PLAIN: dict[str, Files] = {
     "a-picture": {"assets/dot.png": b"\x89PNG\r\n\x1a\n\x00\x00", "": "The logo is assets/dot.png."},
     "an-embedded-picture": {"": f"![dot](data:image/png;base64,{PAYLOAD})"},
     "a-route": {"": "The handler of /users/{id} returns a user, and /api/orders all orders."},
-    "a-path-in-a-format": {"": "A pointer such as /home/street/number selects a value in the document."},
+    "a-path-in-a-format": {"": "A pointer such as /opt/street/number selects a value in the document."},
 }
 
 
