@@ -155,7 +155,7 @@ def parse_lock(data: bytes, path: str = "skills.lock") -> SkillsLock:
         raise SkillsLockError(f"{path} is damaged: {error}. {_RESTORE}") from None
 
 
-_RESTORE = "Restore it from version control, or add the skill again."
+_RESTORE = "Restore it from version control, or delete it and add the skills again."
 
 
 class _Damaged(Exception):
