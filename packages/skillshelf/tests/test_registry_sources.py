@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import stat
 import tarfile
 import zipfile
@@ -381,6 +382,25 @@ def test_processes_that_fetch_at_once_share_the_cache(server: GitServer, tmp_pat
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda _: fetch(origin, tmp_path).keys(), range(32)))
     assert results == [{"pdf", "sql"}] * 32
+
+
+def test_a_fetch_that_was_killed_does_not_stand_in_the_way(server: GitServer, tmp_path: Path) -> None:
+    """What Git leaves when it is killed: locks, part of a pack, and a commit without all its files."""
+    repository = server.folder / "acme/skills.git"
+    origin = parse(f"{server.url}/acme/skills.git", tmp_path)
+    fetch(origin, tmp_path)
+    [cache] = (path for path in (Path(os.environ["HOME"]) / ".cache/skillshelf/git").iterdir() if path.is_dir())
+    commit = commit_files(repository, {"skills/new/SKILL.md": SKILL.format("new")})
+    for name in (commit, git(repository, "rev-parse", "HEAD^{tree}")):
+        (cache / "objects" / name[:2]).mkdir(exist_ok=True)
+        shutil.copy(repository / ".git/objects" / name[:2] / name[2:], cache / "objects" / name[:2])
+    leftovers = [cache / name for name in ("shallow.lock", "config.lock", f"refs/skillshelf/{commit}.lock")]
+    leftovers.append(cache / "objects/pack/tmp_pack_x")
+    for file in leftovers:
+        file.parent.mkdir(exist_ok=True)
+        file.touch()
+    assert fetch(origin, tmp_path).keys() == {"pdf", "sql", "new"}
+    assert not any(file.exists() for file in leftovers)
 
 
 def test_nothing_of_a_repository_runs(server: GitServer, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import re
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from glob import escape as glob_escape
+from glob import glob
 from resource import RLIM_INFINITY, RLIMIT_FSIZE, getrlimit, setrlimit
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
@@ -18,7 +20,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from skillshelf.errors import RegistryError
-from skillshelf.files import LockTimeout, cache_home, hold_lock, make_private_folders
+from skillshelf.files import LockTimeout, cache_home, hold_lock, make_private_folders, system
 from skillshelf.registry._lock import Origin, Pin
 from skillshelf.registry._package import MAX_PACKAGE_FILES, Package, PackageFile
 from skillshelf.text import clean_line, truncate
@@ -39,6 +41,8 @@ _URL = re.compile(
 _PASTED = re.compile(
     r"https://github\.com/(?P<address>[\w.-]+/[\w.-]+)/(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<path>.+?))??(?:/SKILL\.md)?/?"
 )
+_KEPT = "refs/skillshelf"
+"""Each fetched commit has a ref, so that Git never removes it."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_COMMIT = re.compile(r"[0-9a-f]{4,}")
 _REF = re.compile(r"[\w][\w./+-]*")
@@ -159,7 +163,15 @@ class _Repository:
             reason = error.strerror or str(error)
             raise RegistryError(f"Repositories cannot be kept in {cache}: {reason}. Set XDG_CACHE_HOME.") from None
         with self._lock():
+            self._remove_leftovers()
             self.run("init", "--quiet", "--bare", "--template=", ".")  # also completes one that was cut short
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a killed Git left: locks, at which the next one would give up, and parts of packs."""
+        for pattern in ("*.lock", f"{_KEPT}/*.lock", "objects/pack/tmp_*"):
+            for path in glob(f"{glob_escape(self.folder)}/{pattern}"):
+                with suppress(OSError):
+                    system.unlink(path)
 
     def find_commit(self, asked: str) -> tuple[str, str]:
         """Return the commit that a branch, tag or commit means now, and the full name of the branch or tag."""
@@ -191,7 +203,7 @@ class _Repository:
         with self._lock():
             if self._has(commit):
                 return
-            kept = f"refs/skillshelf/{commit}"  # so that Git never removes it
+            kept = f"{_KEPT}/{commit}"
             try:
                 self._fetch(f"+{commit}:{kept}")
             except RegistryError:
@@ -215,9 +227,10 @@ class _Repository:
         self.run("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", self.url, refspec)
 
     def _has(self, commit: str) -> bool:
+        """Return True for a commit with all its files. A killed fetch leaves some of them, but no ref."""
         with suppress(RegistryError):
-            self.run("cat-file", "-e", f"{commit}^{{tree}}")
-            return True
+            kept, wanted = self.run("rev-parse", f"{_KEPT}/{commit}^{{commit}}", f"{commit}^{{commit}}").split()
+            return kept == wanted  # either may be a tag of it
         return False
 
     def run(self, *words: str) -> bytes:
