@@ -390,6 +390,7 @@ def test_a_fetch_that_was_killed_does_not_stand_in_the_way(server: GitServer, tm
     origin = parse(f"{server.url}/acme/skills.git", tmp_path)
     fetch(origin, tmp_path)
     [cache] = (path for path in (Path(os.environ["HOME"]) / ".cache/skillshelf/git").iterdir() if path.is_dir())
+    assert len(list(cache.glob("objects/pack/*.pack"))) == 1, "whole or not there, and within the limit of one file"
     commit = commit_files(repository, {"skills/new/SKILL.md": SKILL.format("new")})
     for name in (commit, git(repository, "rev-parse", "HEAD^{tree}")):
         (cache / "objects" / name[:2]).mkdir(exist_ok=True)

@@ -69,6 +69,7 @@ _OPTIONS = (
     "core.fsmonitor=false",
     "gc.auto=0",
     "maintenance.auto=false",
+    "fetch.unpackLimit=1",  # one pack, whose size is bounded, instead of a file for each object
     "http.lowSpeedLimit=1000",
     "http.lowSpeedTime=30",
 )
