@@ -90,6 +90,7 @@ def test_unknown_fields_are_kept() -> None:
         ("skills.x", 'skills."Skill.md"', "is not the name of a skill"),
         ('kind = "git", ', "", "has no kind"),
         ('kind = "git"', 'kind = "\\u001b[2J"', "has control characters"),
+        ("tree =", ".".join("a" * 2000) + " = 1\ntree =", "a line has more than 500 dots"),
         ("tree =", "deep = " + "[" * 5000 + "]" * 5000 + "\ntree =", "is damaged"),
     ],
 )

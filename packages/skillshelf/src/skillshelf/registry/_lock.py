@@ -18,6 +18,8 @@ from skillshelf.trust import Snapshot, SnapshotEntry
 VERSION = 1
 MAX_LOCK = 16 * 1024 * 1024
 """Bytes; a skill of five files takes about 800."""
+_MAX_DOTS = 500
+"""In a line. tomllib takes 1.6 GB for a key of 20,000 parts, and four times that for twice as many."""
 
 _HEADER = (
     "# The skills that `skillshelf add` installed. Commit this file; `skillshelf verify` compares it with the skills.\n"
@@ -136,6 +138,8 @@ def parse_lock(data: bytes, path: str = "skills.lock") -> SkillsLock:
             f"{path}, line {line}: a merge left conflict markers. Keep the tables of the skills you want, delete the "
             f"lines with markers, and run `skillshelf verify`."
         )
+    if max(line.count(b".") for line in data.splitlines()) > _MAX_DOTS:
+        raise SkillsLockError(f"{path} is damaged: a line has more than {_MAX_DOTS} dots. {_RESTORE}")
     import tomllib
 
     try:
