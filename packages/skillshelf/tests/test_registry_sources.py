@@ -69,6 +69,8 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         ("https://host/a/b.git", Origin("git", "https://host/a/b.git")),
         ("https://host/a/b.git/tools/pdf@v1", Origin("git", "https://host/a/b.git", "tools/pdf", "v1")),
         ("https://github.com/a/b", Origin("git", "https://github.com/a/b")),
+        ("github.com/a/b/", Origin("git", "https://github.com/a/b")),
+        ("acme/skills/", Origin("git", "acme/skills")),
         ("https://github.com/a/b/tree/main", Origin("git", "a/b", "", "main")),
         ("https://github.com/a/b/tree/main/tools/pdf", Origin("git", "a/b", "tools/pdf", "main")),
         ("https://github.com/a/b/blob/main/tools/pdf/SKILL.md", Origin("git", "a/b", "tools/pdf", "main")),
@@ -341,7 +343,8 @@ def test_owner_and_repository_are_enough_for_github(
     """The user's own configuration counts, here one that leads to a mirror."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text(f'[url "{server.url}/"]\ninsteadOf = https://github.com/\n')
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert fetch(parse("acme/skills/skills/pdf", tmp_path), tmp_path).keys() == {"pdf"}
+    for text in ("acme/skills/skills/pdf", "acme/skills.git/skills/pdf"):
+        assert fetch(parse(text, tmp_path), tmp_path).keys() == {"pdf"}
 
 
 def test_branches_tags_and_commits_can_be_asked_for(server: GitServer, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ _URL = re.compile(
     r"(?P<address>(?:\w+://[^/]*/|[\w.-]+@[\w.-]+:).+?)(?:(?<=\.git)/(?P<path>[^@]+))?(?:(?<!/)@(?P<ref>[^@:]+))?"
 )
 _PASTED = re.compile(
-    r"https://github\.com/(?P<address>[\w.-]+/[\w.-]+)/(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<path>.+?))??(?:/SKILL\.md)?/?"
+    r"https://github\.com/(?P<address>[\w.-]+/[\w.-]+)/(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<path>.+?))??(?:/SKILL\.md)?"
 )
 _KEPT = "refs/skillshelf"
 """Each fetched commit has a ref, so that Git never removes it."""
@@ -116,6 +116,9 @@ class GitSource:
 
 
 def _match(text: str) -> re.Match[str] | None:
+    text = text.rstrip("/")
+    if text.partition("/")[0] in _HOSTS:
+        text = f"https://{text}"
     pasted = _PASTED.fullmatch(text)
     if pasted:
         return pasted
@@ -143,7 +146,7 @@ def _refuse_password(address: str) -> None:
 
 
 def _url(address: str) -> str:
-    return f"https://github.com/{address}.git" if _SHORT.fullmatch(address) else address
+    return f"https://github.com/{address.removesuffix('.git')}.git" if _SHORT.fullmatch(address) else address
 
 
 class _Repository:
