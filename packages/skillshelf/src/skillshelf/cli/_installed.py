@@ -41,7 +41,7 @@ def find_installation(args: argparse.Namespace) -> Installation:
 @contextmanager
 def fetching(what: str) -> Iterator[None]:
     """Show on a terminal that something is being fetched, and for how long. Ask nothing in the block."""
-    if not sys.stderr.isatty():
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         yield
         return
     from rich.console import Console

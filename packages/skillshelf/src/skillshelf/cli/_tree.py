@@ -32,7 +32,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         for status in statuses:
             approved = status.tree if _find_approval(status, trust) else None
             rows.append({**status_as_json(status), "approved": approved})
-        out.print_json({"skills": rows, "others": [other._asdict() for other in others]})
+        facts = [
+            {
+                "name": other.name,
+                "tool": other.tool,
+                "from": other.source,
+                "pinned": other.version,
+                "state": other.state,
+            }
+            for other in others
+        ]
+        out.print_json({"skills": rows, "others": facts})
         return 0
     columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)
     table = []
