@@ -175,6 +175,7 @@ def make_commands(face: ChatFace) -> Commands[ChatFace]:
             Command("reload", "read the skills again from disk", _reload),
             Command("show", "a skill as the model would get it", _show_skill, "NAME", complete_skill),
             Command("set", "how much the model sees of a skill", _set_choice, "NAME CHOICE", complete_choice),
+            Command("add", "install skills of others, after a review", _add_skills, "SOURCE [NAME …]"),
             Command("trust", "decide about skills that are new or changed here", lambda face, _: face.review()),
             Command("mine", "declare this repository your own: its skills apply as they change", _declare_mine),
             Command("not-mine", "review this repository like any other again", _disown),
@@ -322,6 +323,12 @@ def _reload(face: ChatFace, _: str) -> None:
     delta = face.core.reload_skills()
     face.print(face.core.skills.describe_reload(delta), *face.core.skills.take_notices())
     face.note_pending_shown()
+
+
+async def _add_skills(face: ChatFace, typed: str) -> None:
+    from skillshelf_agent.terminal._installing import add_skills  # what fetches is imported only if it is used
+
+    await add_skills(face, typed)
 
 
 async def _declare_mine(face: ChatFace, _: str) -> None:
