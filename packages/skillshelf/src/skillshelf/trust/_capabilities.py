@@ -118,7 +118,7 @@ def find_outside_files(texts: Mapping[str, str]) -> Iterator[str]:
     for path, text in texts.items():
         for match in _OUTSIDE.finditer(text):
             if not _INTERPRETER.match(match[1]):
-                yield f"{path}: {match[1]}"
+                yield f"{path}: {match[1].rstrip('.')}"
         for match in _UP.finditer(text):
             if posixpath.normpath(posixpath.join(posixpath.dirname(path), match[1])).startswith(".."):
                 yield f"{path}: {match[1]}"
