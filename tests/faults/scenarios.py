@@ -22,12 +22,15 @@ from skillshelf.registry import (
     Origin,
     Pin,
     SkillContent,
+    Update,
     change_installation,
     compare,
     describe_new,
     install,
+    install_updates,
     project_installation,
     read_lock,
+    undo_update,
 )
 from skillshelf.search import _index
 from skillshelf.settings import load_choices, save_choice
@@ -622,7 +625,7 @@ class InstallSkills:
         assert [status.state for status in compare(installation, lock)] == ["same"] * len(self._read(place))
         assert {path.name for path in (place / "work").iterdir()} == {".agents", "skills.lock"}
         assert {path.name for path in Path(installation.folder).iterdir()} == set(lock.skills)
-        assert {path.name for path in Path(installation.state).iterdir()} <= {"lock", "known.json"}
+        assert {path.name for path in Path(installation.state).iterdir()} <= {"lock", "known.json", "undo.json"}
 
     def _installation(self, place: Path) -> Installation:
         return project_installation(str(place / "work"))
@@ -630,6 +633,27 @@ class InstallSkills:
     def _read(self, place: Path) -> dict[str, str]:
         files = (place / "work/.agents/skills").glob("*/SKILL.md")
         return {file.parent.name: file.read_text() for file in sorted(files)}
+
+
+class UpdateSkill(InstallSkills):
+    """Replacing one skill and recording what it was: the old one or the new one, and an undo never loses it."""
+
+    NEW: Mapping[str, str] = {**InstallSkills.OLD, "pdf": "pdf 2"}
+
+    def act(self, place: Path, armed: Armed) -> object:
+        update = Update(make_new_skill("pdf", "pdf 2"), make_new_skill("pdf", "pdf 1").content)
+        with armed:
+            try:
+                install_updates(self._installation(place), [update])
+            except RegistryError as error:
+                return str(error)
+        return ""
+
+    def verify_disk(self, place: Path) -> None:
+        super().verify_disk(place)
+        if self._read(place) == self.NEW:
+            undo_update(self._installation(place))
+        assert self._read(place) == self.OLD
 
 
 def make_new_skill(name: str, text: str) -> NewSkill:
@@ -687,6 +711,7 @@ SCENARIOS: dict[str, Scenario] = {
     "edit": EditFile(),
     "choices": WriteChoices(),
     "install": InstallSkills(),
+    "update": UpdateSkill(),
     "checkpoint": TakeCheckpoint(),
     "undo": Undo(),
 }
