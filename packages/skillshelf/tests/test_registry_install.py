@@ -17,6 +17,7 @@ from skillshelf.registry import (
     Pin,
     change_installation,
     compare,
+    count_same,
     describe_new,
     find_offered,
     install,
@@ -174,6 +175,27 @@ def test_what_has_not_changed_is_known_by_its_times(here: Installation, monkeypa
     subprocess.run([sys.executable, "-c", CHECK, os.path.dirname(here.lock_path)], check=True)
     (Path(here.folder) / "pdf/SKILL.md").write_text("Two.")
     assert not is_in_sync(here, read_lock_bytes(here.lock_path))
+
+
+def test_a_lock_that_was_compared_is_not_parsed_again(here: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file is hashed nevertheless."""
+    install(here, [make_new_skill("pdf", "One.")])
+    assert count_same(here) is None, "the times of new files are not remembered yet"
+    monkeypatch.setattr("skillshelf.files._gate.FRESH_NS", 0)
+    assert states(here) == {"pdf": "same"}
+    assert count_same(here) == 1
+    lock = Path(here.lock_path)
+    text = lock.read_text()
+    lock.write_text(text + "# Another one.\n")
+    assert count_same(here) is None
+    lock.write_text(text)
+    file = Path(here.folder) / "pdf/SKILL.md"
+    file.write_text(file.read_text().replace("One", "Two"))
+    assert count_same(here) is None
+    lock.write_text("")
+    compare(here, read_lock(here.lock_path))
+    lock.unlink()
+    assert count_same(here) is None, "a check of nothing must not pass"
 
 
 CHECK = """

@@ -12,7 +12,7 @@ from skillshelf.cli._installed import (
 )
 from skillshelf.cli._output import Output
 from skillshelf.cli._parsers import Parser
-from skillshelf.registry import compare
+from skillshelf.registry import compare, count_same
 
 EXAMPLES = """
   skillshelf verify                     the skills of the workspace; exit code 1 if one differs
@@ -26,6 +26,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace, out: Output) -> int:
     installation = find_installation(args)
+    same = None if args.json else count_same(installation)
+    if same is not None:
+        out.print_styled(f"{same} as pinned", "dim")
+        return 0
     statuses = compare(installation, read_pinned(installation))
     if args.json:
         out.print_json({"skills": [status_as_json(status) for status in statuses]})

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         read_content,
     )
     from skillshelf.registry._sources import open_source, parse_source
-    from skillshelf.registry._status import Difference, SkillStatus, compare, is_in_sync, load_known
+    from skillshelf.registry._status import Difference, SkillStatus, compare, count_same, is_in_sync, load_known
     from skillshelf.registry._transaction import Transaction, change_installation, is_interrupted
     from skillshelf.registry._updates import Newest, Update, find_newest, install_updates, merge_newest, undo_update
 
@@ -74,6 +74,7 @@ __all__ = [
     "choose_offered",
     "choose_plugin",
     "compare",
+    "count_same",
     "describe_new",
     "describe_review",
     "dump_lock",
@@ -148,7 +149,7 @@ __getattr__ = export_lazily(
             "read_content",
         ],
         "_sources": ["open_source", "parse_source"],
-        "_status": ["Difference", "SkillStatus", "compare", "is_in_sync", "load_known"],
+        "_status": ["Difference", "SkillStatus", "compare", "count_same", "is_in_sync", "load_known"],
         "_transaction": ["Transaction", "change_installation", "is_interrupted"],
         "_updates": ["Newest", "Update", "find_newest", "install_updates", "merge_newest", "undo_update"],
     },

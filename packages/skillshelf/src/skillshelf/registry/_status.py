@@ -152,6 +152,22 @@ def read_pinned_trees(installation: Installation) -> tuple[dict[str, str], dict[
     return {name: skill.tree for name, skill in lock.skills.items()}, {}
 
 
+def count_same(installation: Installation) -> int | None:
+    """Hash every file of every locked skill. Return the number of skills if all are as the lock pins them.
+
+    None if `compare` has to tell, as with a lock that is new here: parsing one of 200 skills takes 26 of 47 ms.
+    """
+    data = read_lock_bytes(installation.lock_path)
+    known = load_known(installation)
+    if not data or not known.is_current(data):
+        return None
+    for name, (tree, signature) in known.skills.items():
+        # Without a signature, there is something left to remember.
+        if signature is None or take_snapshot(installation.folder, name).tree != tree:
+            return None
+    return len(known.skills)
+
+
 def is_in_sync(installation: Installation, lock: bytes) -> bool:
     """Return True if nothing has changed since all skills were found to be as in the lock. Reads no file of theirs."""
     known = load_known(installation)
