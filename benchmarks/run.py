@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import skillshelf
-from benchmarks import agent, bundled, chat_start, completion, curve, evals, mcp, ours, peers
+from benchmarks import agent, bundled, chat_start, completion, curve, evals, mcp, ours, peers, registry
 from benchmarks.collection import Collections
 from benchmarks.report import HEADINGS, Row, aligned, markdown
 
@@ -85,11 +85,13 @@ def _rows(collections: Collections, count: int, rounds: int, python: str) -> tup
     typing = completion.measure(agent.SKILLS, rounds)
     _say("measuring bundled skills")
     attached = bundled.measure(min(5, rounds))
+    _say("measuring installed skills")
+    pinned = registry.measure(rounds)
     _say("measuring evals")
     cases = evals.measure(min(3, rounds))
     _say("measuring the MCP server")
     served = mcp.measure(min(3, rounds), over_http=rounds > 2)
-    return others, [scan, *others, *rest, *chat, *starts, *typing, *attached, *cases, *served]
+    return others, [scan, *others, *rest, *chat, *starts, *typing, *attached, *pinned, *cases, *served]
 
 
 def _points(collections: Collections, rounds: int) -> curve.Points:
