@@ -86,3 +86,10 @@ def test_a_bad_manifest_is_named(line: str, reason: str, run: Run, tmp_path: Pat
 def test_a_project_that_lists_nothing_is_left_alone(run: Run, tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "skillshelf-user"\n')
     assert run("sync")[0] == 2
+
+
+def test_a_manifest_that_would_take_all_memory_is_refused(run: Run, tmp_path: Path) -> None:
+    """A clone can bring one: a key of 20,000 parts takes 1.6 GB to read."""
+    write_manifest(tmp_path, f'"acme/skills" = ["{"." * 2000}"]')
+    code, _, complaint = run("sync")
+    assert (code, "a line has more than 500 dots" in complaint) == (1, True)

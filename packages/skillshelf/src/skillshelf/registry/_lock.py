@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from skillshelf.errors import SkillsLockError
 from skillshelf.files import NotPlainFile, read_file
+from skillshelf.text.toml import parse_toml
 from skillshelf.trust import Snapshot, SnapshotEntry
 
 VERSION = 1
 MAX_LOCK = 16 * 1024 * 1024
 """Bytes; a skill of five files takes about 800."""
-_MAX_DOTS = 500
-"""In a line. tomllib takes 1.6 GB for a key of 20,000 parts, and four times that for twice as many."""
 
 _HEADER = (
     "# The skills that `skillshelf add` installed. Commit this file; `skillshelf verify` compares it with the skills.\n"
@@ -138,13 +137,9 @@ def parse_lock(data: bytes, path: str = "skills.lock") -> SkillsLock:
             f"{path}, line {line}: a merge left conflict markers. Keep the tables of the skills you want, delete the "
             f"lines with markers, and run `skillshelf verify`."
         )
-    if max(line.count(b".") for line in data.splitlines()) > _MAX_DOTS:
-        raise SkillsLockError(f"{path} is damaged: a line has more than {_MAX_DOTS} dots. {_RESTORE}")
-    import tomllib
-
     try:
-        table = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:  # which includes UnicodeDecodeError
+        table = parse_toml(data)
+    except ValueError as error:
         raise SkillsLockError(f"{path} is damaged: {error}. {_RESTORE}") from None
 
     version = table.get("version")

@@ -11,6 +11,7 @@ from skillshelf.registry._lock import Origin, Pin, SkillsLock, read_lock
 from skillshelf.registry._operations import NewSkill, describe_new, install
 from skillshelf.registry._package import OfferedSkill, choose_offered, find_offered, read_content
 from skillshelf.registry._sources import open_source, parse_source
+from skillshelf.text.toml import parse_toml
 
 _FILE = "pyproject.toml"
 _MAX_FILE = 1024 * 1024
@@ -77,11 +78,9 @@ def _read_manifest(installation: Installation) -> list[WantedSkills]:
         return []
     if b"skillshelf" not in data:
         return []
-    import tomllib  # takes 5 ms
-
     try:
-        table = tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
+        table = parse_toml(data)
+    except ValueError as error:
         raise RegistryError(f"{path} cannot be read: {error}.") from None
     tool = table.get("tool", {})
     own = tool.get("skillshelf", {}) if isinstance(tool, dict) else {}

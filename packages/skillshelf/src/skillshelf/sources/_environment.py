@@ -28,6 +28,7 @@ from skillshelf.sources._memory import choose_references
 from skillshelf.sources._names import explain_refused_path
 from skillshelf.sources._source import ENVIRONMENT
 from skillshelf.text import clean_line, count_noun, list_names
+from skillshelf.text.toml import parse_toml
 
 PROJECT_FILE = "pyproject.toml"
 _SKILLS = "/.agents/skills/"
@@ -198,11 +199,9 @@ class EnvironmentSource:
 
     def _parse_project_file(self, text: str) -> set[str]:
         """Return the names of the distributions that the project depends on directly."""
-        import tomllib
-
         try:
-            document = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+            document = parse_toml(text.encode())
+        except ValueError as error:
             self.fault = f"{PROJECT_FILE} cannot be read: {clean_line(str(error))}."
             return set()
         project = _mapping(document.get("project"))
