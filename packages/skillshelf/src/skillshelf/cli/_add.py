@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._errors import CommandError
@@ -128,7 +128,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
     origin = parse_source(args.source, args.ref, installation.place, anywhere=args.user)
     pin = Pin()
     with ExitStack() as stack:
-        with fetching(show_origin(origin)):
+        is_local = origin.kind in ("folder", "archive")
+        with nullcontext() if is_local else fetching(show_origin(origin)):
             if args.plugin:
                 origin, pin = _locate_plugin(args, origin, installation.place)
             package = stack.enter_context(open_source(origin, pin, installation.place, anywhere=args.user))
