@@ -73,6 +73,19 @@ def test_yes_prints_the_review_approves_and_installs(run: Run, url: str, tmp_pat
     assert (tmp_path / "skills.lock").read_text() == lock
 
 
+def test_a_source_after_the_names_is_answered_with_what_to_write(run: Run, url: str) -> None:
+    code, _, complaint = run("add", "--skill", "pdf", url)
+    assert code == 2
+    assert complaint.endswith("required: SOURCE. Write it first: skillshelf add SOURCE --skill NAME.\n")
+
+
+def test_check_results_name_the_file(run: Run, url: str) -> None:
+    skill = SKILL.format("long", "long") + "Do it again.\n" * 600
+    commit_files(Path(url.removeprefix("file://")), {"skills/long/SKILL.md": skill})
+    output = run("add", url, "--skill", "long", "--dry-run")[1]
+    assert "\nskills/long/SKILL.md:6: instructions-too-long (warning) " in output
+
+
 def test_all_skills_can_be_meant(run: Run, url: str) -> None:
     facts = json.loads(run("add", url, "--skill", "*", "--yes", "--json")[1])
     assert facts["installed"] == ["pdf", "sql"]

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillshelf.cli._errors import CommandError
@@ -207,6 +208,7 @@ def _describe(skill: OfferedSkill) -> _Offer:
     from skillshelf.lint import check_text
 
     notes = check_text(skill.text.text, os.path.basename(skill.path) or skill.name)
+    notes = [replace(note, path=os.path.join(skill.path, "SKILL.md")) for note in notes]
     return _Offer(skill, estimate(skill.text.instructions), notes)
 
 

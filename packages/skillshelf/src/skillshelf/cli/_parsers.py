@@ -92,7 +92,17 @@ class Parser(argparse.ArgumentParser):
         self._fail(f"there is no command {word[:_MAX_ECHOED]!r}.", hint)
 
     def error(self, message: str) -> NoReturn:
-        self._fail(message)
+        hint = self._explain_order(message)
+        self._fail(f"{message}." if hint else message, hint)
+
+    def _explain_order(self, message: str) -> str:
+        """Return what to write if an option may have taken the words of an argument, as in `--skill NAME SOURCE`."""
+        takers = [action for action in self._actions if action.nargs == "+" and action.option_strings]
+        missing = [action.metavar for action in self._actions if not action.option_strings and action.required]
+        if not takers or not missing or "are required" not in message:
+            return ""
+        option = takers[0]
+        return f"Write it first: {self.prog} {missing[0]} {option.option_strings[0]} {option.metavar}."
 
     def _fail(self, message: str, hint: str = "") -> NoReturn:
         raise ArgumentsError(clean(message), hint, usage=self.format_usage(), program=self.prog)
