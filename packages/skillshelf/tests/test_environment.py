@@ -325,6 +325,8 @@ def test_check_shows_what_users_of_a_wheel_get(tmp_path: Path, run: Run) -> None
     assert lines[1].split() == ["webby", "1", "3", "webby/.agents/skills/webby"]
     assert "webby/.agents/extra/drafts/SKILL.md:1: skill-misplaced (warning)" in output
     assert lines[-1] == "webby-1.0-py3-none-any.whl: users get 1 skill."
+    [skill] = json.loads(run("check", "--wheel", "webby-1.0-py3-none-any.whl", "--json")[1])["skills"]
+    assert (skill["files"], skill["tokens"]) == (1, 3)
 
 
 def test_check_refuses_what_is_no_wheel_with_skills(tmp_path: Path, run: Run) -> None:

@@ -37,8 +37,8 @@ def check_wheel(args: argparse.Namespace, out: Output) -> int:
         rows = []
         for skill in shelf.catalog.values():
             key = os.path.dirname(os.path.relpath(skill.location, site))
-            tokens = f"{shelf.count_instructions(skill.name) or 0:,}"
-            rows.append([skill.name, str(len(source.installed[key].files)), tokens, key])
+            tokens = shelf.count_instructions(skill.name) or 0
+            rows.append((skill.name, len(source.installed[key].files), tokens, key))
 
     notes = [replace(note, path=note.path.removeprefix(f"{site}/")) for note in dict.fromkeys(notes)]
     notes += _find_misplaced(unpacked, list(source.installed))
@@ -52,7 +52,7 @@ def check_wheel(args: argparse.Namespace, out: Output) -> int:
         out.print_json({"skills": skills, "diagnostics": [as_json(note) for note in notes]})
     else:
         if rows:
-            out.print_table(_COLUMNS, rows)
+            out.print_table(_COLUMNS, [[name, str(files), f"{tokens:,}", key] for name, files, tokens, key in rows])
             out.print()
         for note in notes:
             print_diagnostic(note, out)
