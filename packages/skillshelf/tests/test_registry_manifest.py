@@ -69,7 +69,7 @@ def test_a_folder_is_relative_to_the_manifest(run: Run, tmp_path: Path, monkeypa
     [
         ('"acme/skills" = 1', "needs a list of names"),
         ('"acme/skills" = []', "needs a list of names"),
-        ('"nonsense" = "*"', "is not a source"),
+        ('"nonsense" = "*"', "pyproject.toml, [tool.skillshelf.skills]: 'nonsense' is not a source"),
         ('"/etc" = "*"', "outside the workspace"),
         ("<<<<<<<", "cannot be read"),
     ],

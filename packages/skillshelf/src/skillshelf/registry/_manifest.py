@@ -99,4 +99,8 @@ def _read_line(installation: Installation, source: str, names: object) -> Wanted
             f"or '{ALL}'."
         )
     text = os.path.join(installation.place, source) if source.startswith(".") else source
-    return WantedSkills(parse_source(text, "", installation.place, anywhere=False), names)
+    try:
+        origin = parse_source(text, "", installation.place, anywhere=False)
+    except RegistryError as error:
+        raise RegistryError(f"{installation.place}/{_FILE}, [tool.skillshelf.skills]: {error}") from None
+    return WantedSkills(origin, names)
