@@ -146,9 +146,10 @@ def test_the_tree_shows_what_came_from_where(run: Run, url: str, tmp_path: Path)
     commit = commit_files(Path(url.removeprefix("file://")), {"README.md": "More.\n"})
     run("add", url, "--skill", "pdf", "--yes", "--ref", "main")
     lines = run("tree")[1].splitlines()
-    assert lines[0].split() == ["name", "from", "pinned", "state", "approved"]
-    assert lines[1].split()[:4] == ["pdf", f"{url}/skills/pdf@main", commit[:12], "same"]
-    assert lines[1].split()[4].startswith("20")
+    assert lines[0].split() == ["name", "pinned", "state", "approved", "from"]
+    name, pinned, state, when, source = lines[1].split()
+    assert (name, pinned, state, source) == ("pdf", commit[:12], "same", f"{url}/skills/pdf@main")
+    assert when.startswith("20")
     [skill] = json.loads(run("tree", "--json")[1])["skills"]
     assert (skill["pinned"], skill["approved"]) == (commit, skill["locked"])
 

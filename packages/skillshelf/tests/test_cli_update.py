@@ -60,17 +60,18 @@ def test_outdated_lists_what_is_newer_and_changes_nothing(run: Run, repository: 
 def test_what_is_gone_or_unreachable_does_not_hide_the_others(run: Run, repository: Path, installed: Path) -> None:
     git(repository, "rm", "-r", "--quiet", "sql")
     release(repository, SKILL_md=TEXT + "\nMore.\n")
-    code, output, _ = run("outdated")
+    code, output, complaint = run("outdated")
     assert code == 1
-    assert "It is no longer in" in output
+    assert [line.split()[0] for line in output.splitlines()] == ["name", "pdf", "1"]
+    assert "sql: It is no longer in" in complaint
     code, output, complaint = run("update", "--yes")
     assert code == 1
     assert "sql: It is no longer in" in complaint
     assert (installed / "SKILL.md").read_text() == TEXT + "\nMore.\n"
     repository.rename(repository.with_name("moved"))
-    code, output, _ = run("outdated")
+    code, _, complaint = run("outdated")
     assert code == 1
-    assert "cannot be fetched" in output
+    assert "cannot be fetched" in complaint
 
 
 def test_update_shows_the_difference_approves_and_pins(run: Run, repository: Path, installed: Path) -> None:
@@ -149,6 +150,19 @@ def test_conflicts_are_in_the_file_and_in_words(run: Run, repository: Path, inst
     assert run("verify")[0] == 0
 
 
+def test_json_says_what_would_be_updated(run: Run, repository: Path, installed: Path) -> None:
+    pinned = git(repository, "rev-parse", "HEAD").strip()
+    (installed / "SKILL.md").write_text(TEXT.replace("First.", "Mine."))
+    release(repository, SKILL_md=TEXT.replace("Last.", "Newer."))
+    newest = git(repository, "rev-parse", "HEAD").strip()
+    facts = json.loads(run("update", "--dry-run", "--json")[1])
+    assert facts["skills"] == [{"name": "pdf", "pinned": pinned, "newest": newest, "edited": True}]
+    assert facts["updated"] == []
+    run("update", "--yes")
+    states = json.loads(run("tree", "--json")[1])["skills"]
+    assert [(skill["state"], skill["edited"]) for skill in states] == [("same", True), ("same", False)]
+
+
 def test_undo_brings_the_version_before_back(run: Run, repository: Path, installed: Path) -> None:
     """With its edits; and once more, the update."""
     assert run("update", "--undo")[0] == 1
@@ -158,7 +172,8 @@ def test_undo_brings_the_version_before_back(run: Run, repository: Path, install
     release(repository, SKILL_md=TEXT.replace("Last.", "Newer."))
     run("update", "--yes")
     after = Path("skills.lock").read_bytes()
-    assert run("update", "--undo") == (0, "pdf: the version before is back\n", "")
+    commit = git(repository, "rev-parse", "HEAD~").strip()[:12]
+    assert run("update", "--undo") == (0, f"pdf: the version before is back, {commit}\n", "")
     assert (installed / "SKILL.md").read_text() == mine
     assert Path("skills.lock").read_bytes() == before
     assert run("update", "--undo")[0] == 0

@@ -94,10 +94,10 @@ def test_tree_names_what_other_tools_installed(run: Run, tmp_path: Path) -> None
     )
     code, output, _ = run("tree")
     assert code == 0
-    assert [line.split()[:5] for line in output.splitlines()[1:4]] == [
-        ["by-apm", "e/f", "(apm)", "0123456789ab", "not"],
-        ["by-gh", "https://github.com/c/d/x", "(gh", "skill)", "v2"],
-        ["by-vercel", "a/b", "(skills)", "v1", "same"],
+    assert [line.split() for line in output.splitlines()[1:4]] == [
+        ["by-apm", "0123456789ab", "not", "pinned", "e/f", "(apm)"],
+        ["by-gh", "v2", "not", "pinned", "https://github.com/c/d/x", "(gh", "skill)"],
+        ["by-vercel", "v1", "same", "a/b", "(skills)"],
     ]
     others = json.loads(run("tree", "--json")[1])["others"]
     assert [other["tool"] for other in others] == ["apm", "gh skill", "skills"]
@@ -110,4 +110,4 @@ def test_tree_names_the_users_skills_of_other_tools(run: Run) -> None:
     (home / "skills/pdf/SKILL.md").write_text(SKILL)
     row = {"source": "a/b", "skillFolderHash": "1", "pinnedRef": "v3"}
     (home / ".skill-lock.json").write_text(json.dumps({"version": 3, "skills": {"pdf": row}}))
-    assert run("tree", "--user")[1].splitlines()[1].split() == ["pdf", "a/b", "(skills)", "v3", "not", "pinned"]
+    assert run("tree", "--user")[1].splitlines()[1].split() == ["pdf", "v3", "not", "pinned", "a/b", "(skills)"]

@@ -84,6 +84,7 @@ def status_as_json(status: SkillStatus) -> dict[str, Any]:
         "locked": status.skill.tree,
         "tree": status.tree,
         "state": status.state,
+        "edited": status.state == "edited" or bool(status.skill.upstream),
         "differences": [difference._asdict() for difference in status.differences],
         "problem": status.fault,
     }

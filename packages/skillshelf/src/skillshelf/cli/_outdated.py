@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from skillshelf.cli._installed import add_user_option, fetching, find_installation, read_pinned
-from skillshelf.cli._output import Output
+from skillshelf.cli._output import Output, complain
 from skillshelf.cli._parsers import Parser
 from skillshelf.registry import Newest, find_newest, show_origin
 from skillshelf.text import count_noun
@@ -18,8 +18,8 @@ _COLUMNS = (
     Column("name", style="bold"),
     Column("pinned"),
     Column("newest"),
-    Column("from"),
     Column("note", style="cyan"),
+    Column("from"),
 )
 
 
@@ -36,7 +36,10 @@ def run(args: argparse.Namespace, out: Output) -> int:
     if args.json:
         out.print_json({"skills": [_as_json(newest) for newest in found]})
         return 1 if failed else 0
-    rows = [_describe(newest) for newest in found if newest.is_newer or newest.problem]
+    for newest in found:
+        if newest.problem:
+            complain(f"{newest.skill.name}: {newest.problem}")
+    rows = [_describe(newest) for newest in found if newest.is_newer]
     if rows:
         out.print_table(_COLUMNS, rows)
     count = sum(newest.is_newer for newest in found)
@@ -46,9 +49,8 @@ def run(args: argparse.Namespace, out: Output) -> int:
 
 def _describe(newest: Newest) -> list[str]:
     skill = newest.skill
-    note = newest.problem or ("pinned with your edits" if skill.upstream else "")
-    now = "" if newest.problem else str(newest.pin) or "changed"
-    return [skill.name, str(skill.pin), now, show_origin(skill.origin), note]
+    note = "pinned with your edits" if skill.upstream else ""
+    return [skill.name, str(skill.pin), str(newest.pin) or "changed", note, show_origin(skill.origin)]
 
 
 def _as_json(newest: Newest) -> dict[str, Any]:

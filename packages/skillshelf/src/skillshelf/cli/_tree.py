@@ -13,8 +13,9 @@ EXAMPLES = """
   skillshelf tree                       the installed skills of the workspace
   skillshelf tree --user                your own in ~/.agents/skills
 """
-_COLUMNS = (Column("name", style="bold"), Column("from"), Column("pinned"), Column("state", style="cyan"))
+_COLUMNS = (Column("name", style="bold"), Column("pinned"), Column("state", style="cyan"))
 _APPROVED = Column("approved")
+_FROM = Column("from")  # the last one, because a narrow terminal cuts it
 
 
 def add_arguments(parser: Parser) -> None:
@@ -44,16 +45,18 @@ def run(args: argparse.Namespace, out: Output) -> int:
         ]
         out.print_json({"skills": rows, "others": facts})
         return 0
-    columns = _COLUMNS if trust is None else (*_COLUMNS, _APPROVED)
+    columns = (*_COLUMNS, _FROM) if trust is None else (*_COLUMNS, _APPROVED, _FROM)
     table = []
     for status in statuses:
-        row = [status.name, show_origin(status.skill.origin), str(status.skill.pin), _describe_state(status)]
+        row = [status.name, str(status.skill.pin), _describe_state(status)]
         if trust:
             row.append(_find_approval(status, trust)[:10] or "no")
-        table.append(row)
+        table.append([*row, show_origin(status.skill.origin)])
     for other in others:
-        row = [other.name, f"{other.source} ({other.tool})", other.version, other.state]
-        table.append(row if trust is None else [*row, ""])
+        row = [other.name, other.version, other.state]
+        if trust:
+            row.append("")
+        table.append([*row, f"{other.source} ({other.tool})"])
     out.print_paged_table(columns, table, count_states(statuses))
     return 0
 

@@ -31,10 +31,12 @@ def run(args: argparse.Namespace, out: Output) -> int:
     installation = find_installation(args)
     if args.undo:
         names = undo_update(installation, args.names)
+        lock = read_pinned(installation)
         if args.json:
             out.print_json({"undone": names})
         for name in [] if args.json else names:
-            out.print(f"{name}: the version before is back")
+            back = str(lock.skills[name].pin)
+            out.print(f"{name}: the version before is back{f', {back}' if back else ''}")
         return 0
     if args.json and not (args.yes or args.dry_run):
         raise CommandError("--json asks no questions.", "Add --dry-run to look, or --yes to install.")
@@ -64,7 +66,17 @@ def run(args: argparse.Namespace, out: Output) -> int:
         installed = review_and_install(args, installation, updates, out, is_asking=is_asking)
     if args.json:
         conflicts = {update.name: update.conflicts for update in updates if update.conflicts}
-        out.print_json({"updated": [update.name for update in installed], "conflicts": conflicts})
+        skills = [
+            {
+                "name": update.name,
+                "pinned": lock.skills[update.name].pin.text,
+                "newest": update.new.locked.pin.text,
+                "edited": bool(update.new.locked.upstream),
+            }
+            for update in updates
+        ]
+        done = [update.name for update in installed]
+        out.print_json({"skills": skills, "updated": done, "conflicts": conflicts})
     else:
         _report(installed, out)
     is_settled = len(installed) == len(updates) and not any(update.conflicts for update in installed)

@@ -141,7 +141,7 @@ def remove(installation: Installation, names: Collection[str], *, discard_edits:
         lock = transaction.lock
         unknown = [name for name in names if name not in lock.skills]
         if unknown:
-            known = list_names(list(lock.skills), _MAX_LISTED) or "empty"
+            known = list_names(list(lock.skills), _MAX_LISTED) or "no skills"
             raise RegistryError(f"{unknown[0]!r:.80} is not in {installation.lock_path}, which has: {known}.")
         edited = [status.name for status in find_edited(installation, lock, names)]
         edited += [name for name in names if lock.skills[name].upstream and name not in edited]
