@@ -60,13 +60,17 @@ def test_a_shelf_opened_after_the_edit_reports_it_too(file: Path, tmp_path: Path
     assert "1 not as skills.lock pins: run `skillshelf verify`." in run("list")[1]
 
 
-def test_a_lock_that_cannot_be_used_hides_no_skill(file: Path, tmp_path: Path) -> None:
+def test_a_lock_that_cannot_be_used_hides_no_skill(file: Path, tmp_path: Path, run: Run) -> None:
+    """`list` doesn't take it for a skill that was edited."""
     lock = tmp_path / "skills.lock"
     shelf = Shelf.open(tmp_path)
     whole = lock.read_text()
     lock.write_text("<<<<<<< HEAD\n" + whole)
     shelf.reload()
     assert (codes(shelf), read(shelf)) == (["lock-unusable"], "Do it.")
+    counts = run("list")[1]
+    assert "skills.lock can't be used: run `skillshelf verify`." in counts
+    assert "not as skills.lock pins" not in counts
     lock.write_text(whole)
     shelf.reload()
     assert codes(shelf) == []

@@ -169,9 +169,11 @@ def _write_counts(shelf: Shelf, candidates: Sequence[Candidate], args: argparse.
     problems = find_problems(shelf)
     if problems:
         counts += f" {problems.summary}: run `{problems.command}`."
-    edited = sum(note.code.startswith("lock-") for note in shelf.catalog.diagnostics)
-    if edited:
-        counts += f" {edited:,} not as skills.lock pins: run `skillshelf verify`."
+    codes = Counter(note.code for note in shelf.catalog.diagnostics)
+    if codes["lock-mismatch"]:
+        counts += f" {codes['lock-mismatch']:,} not as skills.lock pins: run `skillshelf verify`."
+    if codes["lock-unusable"]:
+        counts += " skills.lock can't be used: run `skillshelf verify`."
     pending = _count_pending(args, has_installed=installed is not None and bool(installed.installed))
     if pending:
         counts += f" {pending:,} to review: run `skillshelf trust`."
