@@ -509,7 +509,7 @@ class Footer:
 
         @bindings.add("down", filter=is_editing & is_last_marked)
         def choose_first(event: KeyPressEvent) -> None:
-            """Also the only entry, which is marked already. The editor's own way back to the typed text is Escape."""
+            """Wrap around to the first entry, even if it is the only one; Escape goes back to the typed text."""
             self.buffer.go_to_completion(0)
 
         @bindings.add("up", filter=is_editing & is_empty & has_queue)

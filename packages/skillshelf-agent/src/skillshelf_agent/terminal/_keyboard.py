@@ -42,7 +42,7 @@ class Question:
     is_open: bool
     """False until the user turns to it, because the keys are still meant for a message."""
     unread_until: float = 0.0
-    """Nobody can have read the question before this time: a letter begins a message."""
+    """Before this time, a key is the start of a message: the user can't have read the question yet."""
     answer: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def give(self, answer: str) -> None:
@@ -75,7 +75,7 @@ class Keyboard:
     """
 
     seconds_to_read = 0.3
-    """A question that comes up by itself takes no answer sooner: the user was about to type, and saw no question."""
+    """Grace period for a question that interrupts the user, who may be about to type a message."""
 
     def __init__(self) -> None:
         self.tty = Tty(get_app_session().input.fileno())

@@ -129,8 +129,7 @@ def run(args: argparse.Namespace, out: Output) -> int:
     origin = parse_source(args.source, args.ref, installation.place, anywhere=args.user)
     pin = Pin()
     with ExitStack() as stack:
-        is_local = origin.kind in ("folder", "archive")
-        with nullcontext() if is_local else fetching(show_origin(origin)):
+        with nullcontext() if origin.is_local else fetching(show_origin(origin)):
             if args.plugin:
                 origin, pin = _locate_plugin(args, origin, installation.place)
             package = stack.enter_context(open_source(origin, pin, installation.place, anywhere=args.user))

@@ -41,6 +41,11 @@ class Origin(NamedTuple):
     asked: str = ""
     """The branch, tag or version that the user asked for; empty for the default."""
 
+    @property
+    def is_local(self) -> bool:
+        """True for a folder or archive on this machine."""
+        return self.kind in ("folder", "archive")
+
 
 class Pin(NamedTuple):
     """Exactly one version of a source. A folder has none: the files themselves are pinned."""

@@ -53,7 +53,7 @@ def _check_origin(origin: Origin, *, anywhere: bool) -> None:
     """
     if not "".join(origin).isprintable():
         raise RegistryError(f"{origin.address!r:.200} has characters that no source can have.")
-    if origin.kind not in (FolderSource.name, ArchiveSource.name) or anywhere:
+    if anywhere or not origin.is_local:
         return
     if os.path.isabs(origin.address) or origin.address.split("/")[0] == "..":
         raise RegistryError(
